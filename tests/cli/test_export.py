@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "results" / "interchange"))
 
 import exchange_store
+
+from torchgauge.records import DeviceTarget
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +41,36 @@ def test_every_format_writes_its_files(invoke, exchanged, tmp_path) -> None:
     words = ("--format", "dynamo-expected", "--out", str(tmp_path / "expected"))
     assert invoke("export", "run", *words, "--store", str(exchanged)).exit_code == 0
     assert len(list((tmp_path / "expected").glob("*.csv"))) == 2
+
+
+@pytest.mark.parametrize("name", ["../../out", "/nowhere/out", "a/b", "..", "-rf", "x" * 400])
+def test_no_name_of_a_store_leads_out_of_the_folder(invoke, tmp_path, name) -> None:
+    """Suites and devices of a foreign store are parts of names of files, and stay that."""
+    of = exchange_store.case("resnet18", suite=name)
+    exchange_store.write(tmp_path / "store", [exchange_store.passed(replace(of, device=DeviceTarget(name)))])
+    out = tmp_path / "deep" / "csv"
+    out.parent.mkdir()
+    words = ("--format", "dynamo-csv", "--out", str(out), "--store", str(tmp_path / "store"))
+    done = invoke("export", "run", *words)
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in tmp_path.rglob("*.csv")) == sorted(
+        path.name for path in out.iterdir()
+    )
+    assert len(list(out.iterdir())) == 2
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t=", "\r="])
+def test_no_cell_of_an_export_is_a_formula(invoke, tmp_path, sign) -> None:
+    """A spreadsheet that opens the files runs nothing; numbers stay numbers."""
+    exchange_store.write(
+        tmp_path / "store", [exchange_store.passed(exchange_store.case(f"{sign}cmd|' /c calc'!A1"))]
+    )
+    words = ("--format", "dynamo-csv", "--out", str(tmp_path / "csv"), "--store", str(tmp_path / "store"))
+    assert invoke("export", "run", *words).exit_code == 0
+    for path in (tmp_path / "csv").iterdir():
+        (row,) = csv.DictReader(path.read_text().splitlines())
+        assert row["name"].startswith("'")
+        assert row["batch_size"] == "4"
 
 
 @pytest.mark.parametrize(

@@ -61,23 +61,30 @@ def test_a_command_of_our_own_has_a_line_to_itself() -> None:
     assert stream.getvalue() == "half \n::notice::a\n: :error::b"
 
 
-def printed(folder: Path, into_file: bool = False) -> list[str]:
+def printed(folder: Path, into_file: bool = False, **more: str) -> list[str]:
     """Lines that ``torchgauge`` prints as a step about a file whose name holds both forms."""
-    name = "a##[add-mask]b\n::error::c"
+    name = "a##[add-mask]b\n\x1b]0;title\x07::error::c µ"
     words = [sys.executable, "-m", "torchgauge.cli.main", "validate", name]
-    environment = {**os.environ, "GITHUB_ACTIONS": "true"}
+    environment = {**os.environ, "GITHUB_ACTIONS": "true", **more}
     if into_file:
         with (folder / "out").open("wb") as file:
             subprocess.run(words, stdout=file, stderr=file, cwd=folder, env=environment, check=False)
         return (folder / "out").read_text().splitlines()
-    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+    done = subprocess.run(
+        words, capture_output=True, text=True, errors="replace", cwd=folder, env=environment, check=False
+    )
     return (done.stdout + done.stderr).splitlines()
 
 
-def test_nothing_that_a_step_prints_is_obeyed(tmp_path: Path) -> None:
-    """A real process, whose error repeats what it was given; into a file it goes as it is."""
-    lines = printed(tmp_path)
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_nothing_that_a_step_prints_is_obeyed(tmp_path: Path, encoding: str) -> None:
+    """A real process, whose error repeats what it was given, whatever its streams can encode.
+
+    No terminal sequence hides the begin of a command. Into a file a command goes as it is.
+    """
+    lines = printed(tmp_path, PYTHONIOENCODING=encoding)
     assert any("## [add-mask]b" in line for line in lines)
     assert any(": :error::c" in line for line in lines)
     assert not any(map(obeyed, lines))
+    assert not any("\x1b" in line for line in lines)
     assert any("##[add-mask]b" in line for line in printed(tmp_path, into_file=True))

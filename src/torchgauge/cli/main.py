@@ -10,6 +10,7 @@ import click
 from torchgauge.cli.lazy_group import LazyGroup
 from torchgauge.cli.start import INTERRUPTED, answer_interrupts, failed
 from torchgauge.errors import TorchgaugeError
+from torchgauge.results.hostile_text import show_visibly
 
 COMMANDS = {
     "Measure": {
@@ -98,6 +99,7 @@ def main() -> None:
         from torchgauge.workflows.guarded_log import guard_log
 
         guard_log()
+    show_visibly()
     sys.exit(run_command(sys.argv[1:]))
 
 

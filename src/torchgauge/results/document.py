@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.counted import counted
 from torchgauge.results import markdown_text, units
-from torchgauge.results.hostile_text import visible
+from torchgauge.results.hostile_text import plain_name, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -34,6 +34,8 @@ _LEFT_OUT = re.compile(r"</?details>(<summary>.*</summary>)?|<!--.*-->|`{3,}\w*"
 _LINE_FEED = "\x07"
 """One within a command, where blank lines are no template's."""
 _BLANKS = re.compile(r"\n{3,}")
+_ACTS = re.compile(r"[<|@#\\\t]|\]\(|://|\bwww\.|\bGH-\d|\n.", re.IGNORECASE)
+"""What a link, a mention, a tag, a cell or a further line of Markdown begins with."""
 _CUT = re.compile(r"((?:\|.*\n){2})((?:\|.*\n)+)\x06([\d.]+) (.*)")
 """A table that may be cut: its head, its rows, and the mark after it, which no visible text holds."""
 _MARGIN = 1_000
@@ -45,6 +47,11 @@ class Ours(str):
     """Text of torchgauge's own, or made harmless: a template prints it as it is."""
 
     __slots__ = ()
+
+
+def ours(text: str) -> str:
+    """Return ``text`` for a template to print as it is, unless something in it could act."""
+    return text if _ACTS.search(text) or visible(text) != text else Ours(text)
 
 
 def markdown(template: str, limit: int | None = None, **data: Any) -> str:
@@ -94,6 +101,7 @@ def _environment(form: str) -> jinja2.Environment:
     )
     made.filters["link"] = lambda text: Ours(_linked(text, form, quote))
     made.filters["command"] = lambda text: Ours(_command(text, form))
+    made.filters["name"] = lambda text: Ours(plain_name(text))
     made.globals["terminal"] = form == "terminal"
     made.globals["cut"] = lambda share, what: Ours(f"\x06{share} {what}")
     return made
@@ -107,8 +115,8 @@ def _source(name: str) -> str:
     )
 
 
-def _ours(function: Callable[..., str]) -> Callable[..., Ours]:
-    return lambda *given: Ours(function(*given))
+def _ours(function: Callable[..., str]) -> Callable[..., str]:
+    return lambda *given: ours(function(*given))
 
 
 def share(value: float) -> str:

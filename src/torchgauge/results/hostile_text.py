@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from functools import lru_cache
+from typing import Any, TextIO
 
 from torchgauge.counted import counted
 
@@ -26,7 +28,33 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff]"
     "|[\U000e0000-\U000e007f]"
 )
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}")
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+class VisibleStream:
+    """The text stream ``stream``, on which all that is written is visible text: the one way to a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write what is visible of ``text``."""
+        self.stream.write(visible(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":  # click writes there where the encoding is ASCII, past every guard
+            raise AttributeError(name)
+        return getattr(self.stream, name)
+
+
+def show_visibly() -> None:
+    """Make all that this process prints visible text, in characters that its streams have."""
+    for name in ("stdout", "stderr"):
+        if (stream := getattr(sys, name)) is not None:  # closed by who started the process
+            stream.reconfigure(errors="backslashreplace")
+            setattr(sys, name, VisibleStream(stream))
 
 
 def visible(text: str) -> str:
@@ -67,6 +95,11 @@ def slug(name: str) -> str:
     words = _NOT_SLUG.sub("-", name.lower()).strip("-")[:60].strip("-")
     digits = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
     return f"{words}-{digits}" if words else digits
+
+
+def plain_name(text: str) -> str:
+    """Return ``text`` where it is the name of a file in whatever folder it is written to, else its slug."""
+    return text if _PLAIN_NAME.fullmatch(text) else slug(text)
 
 
 def csv_cell(value: object) -> str:

@@ -7,6 +7,7 @@ to show that it has a width.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -28,6 +29,8 @@ _SCALES: dict[str, Sequence[tuple[float, str]]] = {
 
 SMALLEST = 1e-10
 """Below this a number is written with an exponent: its decimals would be zeros, and look like none."""
+_WORD = re.compile(r"[\w°%]{1,24}(/[\w°%]{1,24})?")
+"""A unit such as ``1/s``; any other text is in angle brackets, so that no sink takes it for our own."""
 _WHOLE = frozenset({"count", "parameters"})
 """Units that are not written, and whose numbers may have no decimals."""
 
@@ -140,7 +143,9 @@ def _suffix(unit: str) -> str:
         return "x"
     if unit == "share":
         return "%"
-    return "" if unit in _WHOLE else f" {unit}"
+    if unit in _WHOLE:
+        return ""
+    return f" {unit}" if _WORD.fullmatch(unit) else f" <{unit}>"
 
 
 def _digits(value: float, low: float | None, high: float | None) -> int:

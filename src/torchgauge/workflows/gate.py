@@ -17,10 +17,8 @@ from torchgauge.records.comparison import Action
 from torchgauge.results import document
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GateVerdict, worst
 from torchgauge.results.comparing.policy import Policy
-from torchgauge.results.document import Ours
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.trends.trend_outcomes import TrendState
-from torchgauge.results.units import quantity
 from torchgauge.workflows.gate_verdict import TITLES
 from torchgauge.workflows.night_changes import NightlyChange
 from torchgauge.workflows.night_clusters import FailureCluster
@@ -127,9 +125,7 @@ def gate_summary(result: NightlyGate, limit: int = SUMMARY_BYTES) -> str:
 def findings_text(changes: Sequence[NightlyChange], clusters: Sequence[FailureCluster], **night: Any) -> str:
     """Changes and clusters with their cases, as Markdown; below what is said of their ``night``, if any."""
     about = {"gate": False, **night}
-    return document.markdown(
-        "workflows/night", changes=changes, clusters=clusters, most=_SHOWN, level=_level, **about
-    )
+    return document.markdown("workflows/night", changes=changes, clusters=clusters, most=_SHOWN, **about)
 
 
 def beginning(text: str, limit: int) -> str:
@@ -137,10 +133,6 @@ def beginning(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return text[: limit - len(_CUT)].rpartition("\n")[0] + _CUT
-
-
-def _level(value: float, unit: str) -> Ours:
-    return Ours(quantity(value, unit))
 
 
 def _gates(cluster: FailureCluster, policy: Policy) -> bool:

@@ -49,10 +49,7 @@ class GuardedLog:
 def say_command(line: str, *, err: bool = True) -> None:
     """Write ``line``, a command of our own to the runner, on stderr or stdout."""
     stream: Any = sys.stderr if err else sys.stdout
-    if isinstance(stream, GuardedLog):
-        stream.command(line)
-    else:
-        stream.write(f"{line}\n")
+    getattr(stream, "command", lambda line: stream.write(f"{line}\n"))(line)
     stream.flush()
 
 

@@ -46,11 +46,13 @@ def html_of(report: Report) -> str:
 def _template() -> jinja2.Template:
     import jinja2
 
-    def shown(value: Any) -> Any:
-        return visible(units.shortened(value, LONGEST)) if isinstance(value, str) else value
+    def seen(value: Any) -> Any:
+        return visible(value) if isinstance(value, str) else value
 
-    made = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    made = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, finalize=seen
+    )
     made.filters.update(document.FILTERS)
-    made.filters["shown"] = shown
+    made.filters["shown"] = lambda text: units.shortened(text, LONGEST)
     text = files("torchgauge").joinpath("harness/bringup/report.html.j2").read_text("utf-8")
     return made.from_string(text)

@@ -60,6 +60,7 @@ class LiveLines:
 
     def __init__(self, stream: TextIO | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self.stream = stream or sys.stderr
+        self._raw = getattr(self.stream, "stream", self.stream)  # where the live line may move the cursor
         self.clock = clock
         self.began = clock.steady()
         self.timed: set[str] = set()
@@ -79,7 +80,7 @@ class LiveLines:
         from rich.console import Console
         from rich.text import Text
 
-        with Console(file=self.stream).status(Text(f"{words} ...", no_wrap=True, overflow="ellipsis")):
+        with Console(file=self._raw).status(Text(f"{words} ...", no_wrap=True, overflow="ellipsis")):
             yield
 
     def begin(self, total: int | None = None, doing: str = "starting") -> None:
@@ -97,7 +98,7 @@ class LiveLines:
             *bar,
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}{task.description}", markup=False, table_column=rest),
-            console=Console(file=self.stream),
+            console=Console(file=self._raw),
             transient=True,
             expand=True,
             auto_refresh=False,  # a thread would draw while something is timed; `tick` does not
@@ -111,7 +112,8 @@ class LiveLines:
         """Change the live line: ``description``, ``completed`` or ``left``."""
         self.doing = changes.get("description", self.doing)
         if self.bar is not None:
-            self.bar.update(self.task, refresh=True, **changes)
+            shown = {name: visible(it) if isinstance(it, str) else it for name, it in changes.items()}
+            self.bar.update(self.task, refresh=True, **shown)
 
     @ends_no_case
     def tick(self) -> None:

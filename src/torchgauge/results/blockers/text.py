@@ -11,7 +11,7 @@ from torchgauge.results.blockers.prediction import Accuracy, Forecast, Share
 from torchgauge.results.blockers.ranking import Blockers
 from torchgauge.results.blockers.verdicts import OperatorState
 from torchgauge.results.csv_text import csv_text
-from torchgauge.results.document import Ours
+from torchgauge.results.document import ours
 
 SHOWN_AGE_S = 3600.0
 """What is younger belongs to one sitting; machine forms have every age."""
@@ -99,8 +99,8 @@ def _wrong(found: Blockers, operators: Sequence[str]) -> bool:
     return all(states.get(name) is OperatorState.INACCURATE for name in operators)
 
 
-def _older(seconds: float) -> Ours:
-    return Ours(f"{units.age(seconds)} older than the newest run" if seconds >= SHOWN_AGE_S else "")
+def _older(seconds: float) -> str:
+    return ours(f"{units.age(seconds)} older than the newest run" if seconds >= SHOWN_AGE_S else "")
 
 
 def _share(share: Share) -> str:
@@ -120,6 +120,6 @@ _WORDS: dict[str, Any] = {
     "models": _models,
     "wrong": _wrong,
     "older": _older,
-    "accuracy": lambda found: Ours(accuracy_sentence(found)),
+    "accuracy": lambda found: ours(accuracy_sentence(found)),
     "Forecast": Forecast,
 }

@@ -15,7 +15,7 @@ from torchgauge.results import document
 from torchgauge.results.claims.answer import Answer, Answers, Part, Where
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over, Question
 from torchgauge.results.claims.member import COUNTED, Member, MemberState
-from torchgauge.results.document import Ours
+from torchgauge.results.document import ours
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.units import integer, interval, quantity, shortened
 
@@ -59,7 +59,7 @@ def _data(found: Answers, every: bool) -> dict[str, Any]:
         == (Aggregation.PASS_RATE, Over.PLANNED),
         "states": [each for each in MemberState if every or each not in _QUIET],
         "most": None if every else MODELS_SHOWN,
-        "verdict": lambda answer: Ours(answer.verdict.value.capitalize()),
+        "verdict": lambda answer: ours(answer.verdict.value.capitalize()),
         "words": sys.modules[__name__],
     }
 

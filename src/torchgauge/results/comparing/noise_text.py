@@ -6,7 +6,7 @@ from torchgauge.clock import DAY_S
 from torchgauge.results import document
 from torchgauge.results.comparing.noise_ledger import AlarmRate, Ledger
 from torchgauge.results.comparing.quarantine import CLEAN_NIGHTS, WINDOW_DAYS
-from torchgauge.results.document import Ours
+from torchgauge.results.document import ours
 
 
 def ledger_text(ledger: Ledger, now: float) -> str:
@@ -16,7 +16,7 @@ def ledger_text(ledger: Ledger, now: float) -> str:
         "results/comparing/noise",
         ledger=ledger,
         cases=order,
-        rate=lambda alarms: Ours(rate(alarms)),
+        rate=lambda alarms: ours(rate(alarms)),
         window=WINDOW_DAYS,
         wanted=CLEAN_NIGHTS,
         today=int(now // DAY_S),

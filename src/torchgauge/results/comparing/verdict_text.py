@@ -12,7 +12,7 @@ from torchgauge.results.comparing.policy import STEP_TIMES
 from torchgauge.results.comparing.run_pairs import Difference
 from torchgauge.results.comparing.two_runs import TwoRuns
 from torchgauge.results.comparing.verdict_words import ORDER, change
-from torchgauge.results.document import Ours
+from torchgauge.results.document import ours
 
 
 def comparison_text(found: TwoRuns) -> str:
@@ -35,8 +35,8 @@ def comparison_text(found: TwoRuns) -> str:
         unchanged=len(pairs) - len(told) - silent,
         silent=silent,
         speeds=speeds,
-        value=lambda each: Ours((speed_up if turned(each) else ratio)(each)),
-        change=lambda each: Ours(change(each) or "-"),
+        value=lambda each: ours((speed_up if turned(each) else ratio)(each)),
+        change=lambda each: ours(change(each) or "-"),
     )
 
 
@@ -50,13 +50,13 @@ def gate_text(result: GateResult, title: str) -> str:
         said=_counts(seen),
         ignored=sum(each.action is Action.IGNORE for each in seen),
         quarantined=sorted({each.pair_id for each in seen if each.quarantined}),
-        ratio=lambda each: Ours(ratio(each)),
+        ratio=lambda each: ours(ratio(each)),
     )
 
 
-def _counts(verdicts: Iterable[MetricVerdict]) -> Ours:
+def _counts(verdicts: Iterable[MetricVerdict]) -> str:
     counts = Counter(each.verdict for each in verdicts)
-    return Ours(", ".join(f"{counts[verdict]} {verdict.value}" for verdict in ORDER if counts[verdict]))
+    return ours(", ".join(f"{counts[verdict]} {verdict.value}" for verdict in ORDER if counts[verdict]))
 
 
 def _goes_without_saying(verdict: MetricVerdict) -> bool:

@@ -6,8 +6,6 @@ upstream's 0.0 as its speed-up, which is how its readers know it.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 from torchgauge.errors import NothingSelectedError
 from torchgauge.records import Modifier, Status
 from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.csv_text import csv_text
 from torchgauge.results.interchange import upstream_names as names
 from torchgauge.results.interchange.dynamo_columns import (
     ACCURACY,
@@ -147,9 +146,6 @@ def _write(
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for name, rows in files.items():
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, list(next(iter(rows.values()))), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows[key] for key in sorted(rows))
-        write_atomically(folder / name, text.getvalue().encode())
+        text = csv_text(list(next(iter(rows.values()))), (rows[key].values() for key in sorted(rows)))
+        write_atomically(folder / name, text.encode())
     return Written(tuple(folder / name for name in sorted(files)), tuple(left_out))

@@ -49,7 +49,11 @@ def _records(run: ExportedRun, case: ExportedCase, benchmark: str) -> Iterator[d
         name = name or metric
         if metric == "peak_memory" and not case.compiled:
             name = EAGER_MEMORY
-        told = {"metric": metric, "unit_in_base_units": f"{unit_in_base:g}", "base_unit": case.units[metric]}
+        told = {
+            "metric": metric,
+            "unit_in_base_units": f"{unit_in_base:g}",
+            "base_unit": case.units.get(metric, ""),
+        }
         told |= {"in_doubt": doubt} if (doubt := case.doubt(metric)) else {}
         values = [sample / unit_in_base for sample in samples]
         yield _record(run, case, benchmark, {"name": name, "benchmark_values": values, "extra_info": told})

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from torchgauge.records import AUTOCAST, Configuration, DeviceTarget
+from torchgauge.results.hostile_text import plain_name
 from torchgauge.suites.document import read_document
 from torchgauge.suites.schema import convert
 
@@ -84,8 +85,8 @@ def file_name(context: Context, kind: str) -> str:
     configuration = _names().configurations.get(context.configuration, context.configuration)
     suite, dtype = upstream_suite(context.suite), upstream_dtype(context.dtype, context.device)
     if not kind:
-        return f"{context.device}_{configuration}_{dtype}_{suite}_{context.mode}.csv"
-    return f"{configuration}_{suite}_{dtype}_{context.mode}_{context.device}_{kind}.csv"
+        return f"{plain_name(f'{context.device}_{configuration}_{dtype}_{suite}_{context.mode}')}.csv"
+    return f"{plain_name(f'{configuration}_{suite}_{dtype}_{context.mode}_{context.device}_{kind}')}.csv"
 
 
 def our_suite(name: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from torchgauge.records.comparison import Action, MetricVerdict
 from torchgauge.results import document
 from torchgauge.results.comparing import verdict_words as words
-from torchgauge.results.document import Ours
+from torchgauge.results.document import ours
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports.publisher import Publisher, Report
 from torchgauge.results.reports.report import ComparisonReport, SideFacts, noise_class
@@ -28,7 +28,6 @@ _FACTS = re.compile(
 )
 """Facts of an environment that are always shown; others only where the sides differ in them."""
 _MOST_FACTS = 16
-_PLAIN = re.compile(r"[\w.,/ µ>-]+")
 _STATES = {
     RunState.COMPLETE: "complete",
     RunState.INTERRUPTED: "interrupted",
@@ -107,9 +106,8 @@ def _variables(side: SideFacts) -> str:
 
 
 def _change(verdict: MetricVerdict) -> str:
-    """Both medians, where there are both; a unit is a store's word."""
-    text = words.change(verdict) if verdict.base is not None and verdict.head is not None else ""
-    return Ours(text) if _PLAIN.fullmatch(text) else text
+    """Return both medians, where there are both."""
+    return ours(words.change(verdict)) if verdict.base is not None and verdict.head is not None else ""
 
 
 PUBLISHER = Publisher("markdown", render)

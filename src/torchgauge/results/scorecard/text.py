@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchgauge.results import document
-from torchgauge.results.document import Ours
+from torchgauge.results.document import ours
 from torchgauge.results.scorecard.card import Card, Scored, Source
 from torchgauge.results.scorecard.gathering import Scorecard, Scorecards
 from torchgauge.results.scorecard.levels import range_text
@@ -120,10 +120,10 @@ def _item(each: Scored) -> dict[str, Any]:
 
 def _words(file: ScorecardFile) -> dict[str, Any]:
     return {
-        "stands": lambda of: Ours(stands_text(file, of)),
-        "grade": lambda card: Ours(grade_text(file, card)),
-        "level_name": lambda ends: Ours(range_text(file, ends)),
-        "points": lambda scored: Ours(points_text(scored)),
+        "stands": lambda of: ours(stands_text(file, of)),
+        "grade": lambda card: ours(grade_text(file, card)),
+        "level_name": lambda ends: ours(range_text(file, ends)),
+        "points": lambda scored: ours(points_text(scored)),
         "because": because_text,
         "commands": commands,
         "Source": Source,
