@@ -16,6 +16,7 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import InfrastructureError
+from torchgauge.harness.events import LONGEST_LINE, Kinds, message_in
 from torchgauge.harness.interpreter.staging import PACKAGE, environment_for
 from torchgauge.harness.pool.strays import MARK, mark_of
 from torchgauge.processes.kept_process import KeptProcess, new_scratch, remove_scratch
@@ -34,6 +35,12 @@ step of mobilenetv2 from 41 to 75 ms. Whoever sets these variables keeps them.
 """
 PATIENCE_S = 5.0
 """How long a host that serves may take to end by itself."""
+_REPLIES: Kinds = {
+    "ready": {"notes": tuple[str, ...]},
+    "started": {"pid": int},
+    "exited": {"status": int, "leftovers": tuple[str, ...], "printed": int},
+}
+"""What is read of each reply of a host, with its type."""
 FATE_S = 1.0
 """How long a host that has closed its replies may take to be gone."""
 
@@ -137,12 +144,14 @@ class HostProcess:
             if len(woken) == len(ready):
                 return {}
             data = os.read(self._replies, 1 << 16)
-            if not data:
+            if not data or len(self._buffer) > LONGEST_LINE:
                 return None
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        reply: dict[str, Any] = known_secrets().hide_in(json.loads(line))
-        return reply
+        try:
+            return message_in(line, _REPLIES)
+        except ValueError:  # a model wrote it: this host alone is lost
+            return None
 
     def fate(self) -> str:
         """What became of a host that never said that it is ready, to be said after its name."""
