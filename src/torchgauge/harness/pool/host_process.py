@@ -16,6 +16,7 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import InfrastructureError
+from torchgauge.harness.compile_cache import CacheUnusableError, default_folder, make_private
 from torchgauge.harness.events import LONGEST_LINE, Kinds, message_in
 from torchgauge.harness.interpreter.staging import PACKAGE, environment_for
 from torchgauge.harness.pool.strays import MARK, mark_of
@@ -78,7 +79,7 @@ class HostProcess:
             log.touch()
         read, write = os.pipe()
         os.set_inheritable(write, True)
-        self._scratch = _scratch_folder("torch" in options.preload)
+        self._scratch, self.note = _scratch_folder("torch" in options.preload)
         argument = json.dumps(
             {
                 "replies": write,
@@ -192,27 +193,24 @@ class HostProcess:
             remove_scratch(self._scratch)
 
 
-def _scratch_folder(torch: bool) -> str | None:
-    """A new folder among the temporary ones; None where none can be made, and whoever needs one says so.
+def _scratch_folder(torch: bool) -> tuple[str | None, str]:
+    """Return a new folder among the temporary ones and a note; None where none can be made.
 
-    Precompiled headers are what inductor keeps among them on purpose, ten seconds' work: with ``torch``, a
-    link leads to where they are without us.
+    Precompiled headers are what inductor keeps among them on purpose, ten seconds' work, beside native code
+    that it loads: with ``torch``, a link leads to those of this user, or of this job.
     """
     try:
         folder = new_scratch("host")
     except OSError:
-        return None
-    if torch:
-        with contextlib.suppress(OSError):
-            share_headers(Path(folder))
-    return folder
-
-
-def share_headers(folder: Path) -> None:
-    """Lead who takes ``folder`` for that of temporary files to the precompiled headers of this machine."""
-    kept = Path(tempfile.gettempdir(), f"torchinductor_{_user_as_torch_says()}")
-    kept.mkdir(exist_ok=True)
-    (folder / kept.name).symlink_to(kept)
+        return None, ""
+    try:
+        if torch:
+            kept = default_folder("headers")
+            make_private(kept)
+            Path(folder, f"torchinductor_{_user_as_torch_says()}").symlink_to(kept)
+    except (CacheUnusableError, OSError) as error:
+        return folder, f"no compiled headers are kept: {error}"
+    return folder, ""
 
 
 def _user_as_torch_says() -> str:

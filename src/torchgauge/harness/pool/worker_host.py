@@ -51,6 +51,7 @@ class WorkerHost:
             options = replace(self.options, warm=warm and self.options.warm)
             log = self.submission.folder / "logs" / "host.log"
             self._process = HostProcess(options, log, self.submission.clock)
+            self.notes += filter(None, [self._process.note])
 
     def ready(self) -> bool:
         """Wait for it; one that dies of its imports is started anew without them: a worker may die of them.
