@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,49 @@ def test_headers_that_others_may_write_are_refused_by_name(
     assert done.returncode == 0, done.stderr
     assert f"{headers} {words}" in unwrapped(done.stderr)
     assert list(headers.iterdir()) == []
+
+
+def test_what_looks_for_orphans_of_a_job_finds_workers(sandbox) -> None:
+    """A runner ends what has its variable, whoever it has become a child of."""
+    assert variables_of_the_model(sandbox, RUNNER_TRACKING_ID="job-7")["RUNNER_TRACKING_ID"] == "job-7"
+
+
+def test_a_daemon_that_killed_what_would_end_it_ends_with_the_command(sandbox) -> None:
+    """It lost its keeper and its host, and torchgauge has adopted it."""
+    words = ("--tier", "full", "--models", "outlives", "--device", "fake", "--config", "eager")
+    done = sandbox.measure("forgers", *words)
+    assert done.returncode == 3, done.stderr
+    assert sandbox.survivors() == []
+
+
+def test_shared_memory_that_was_left_is_told(sandbox) -> None:
+    """No end of a process removes it, and it takes memory from everything that follows."""
+    words = ("--tier", "full", "--models", "shares", "--device", "fake", "--config", "eager")
+    file = Path("/dev/shm", f"forged-{sandbox.marker}")
+    try:
+        done = sandbox.measure("forgers", *words, TORCHGAUGE_FAULTS_SHARED=sandbox.marker)
+        assert done.returncode == 0, done.stderr
+        assert f"left in shared memory, where it stays: {file} (67,108,864 bytes)" in unwrapped(done.stderr)
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def test_a_model_writes_no_command_into_the_log_of_torchgauge(sandbox) -> None:
+    """In a step of GitHub Actions: only who may trace every process can, which here nobody may."""
+    if os.geteuid() == 0 and shutil.which("setpriv") is None:
+        pytest.skip("root cannot give up what lets it trace every process")
+    untraced = ("setpriv", "--bounding-set=-sys_ptrace") if os.geteuid() == 0 else ()
+    words = ("--tier", "full", "--models", "orders", "--device", "fake", "--config", "eager", "--store")
+    command = sandbox.command("run", "forgers", *words, str(sandbox.store_path), *sandbox.quick)
+    done = subprocess.run(
+        [*untraced, *command],
+        env=sandbox.environment | {"GITHUB_ACTIONS": "true", "RUNNER_TEMP": str(sandbox.temporary)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "::stop-commands::" not in done.stdout + done.stderr
+    (log,) = (sandbox.folder().path / "logs").glob("*orders*-1.log")
+    assert "Permission denied" in log.read_text()

@@ -19,7 +19,7 @@ from torchgauge.errors import InfrastructureError
 from torchgauge.harness.compile_cache import CacheUnusableError, default_folder, make_private
 from torchgauge.harness.events import LONGEST_LINE, Kinds, message_in
 from torchgauge.harness.interpreter.staging import PACKAGE, environment_for
-from torchgauge.harness.pool.strays import MARK, mark_of
+from torchgauge.harness.pool.strays import MARK, end, escaped, mark_of
 from torchgauge.processes.kept_process import KeptProcess, new_scratch, remove_scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
@@ -171,6 +171,8 @@ class HostProcess:
             self._process.wait(timeout=patience_s)
         except subprocess.TimeoutExpired:
             self._process.end()
+        if self._process.returncode:  # a model that killed host and keeper may have left a daemon
+            end(escaped())
         self._selector.close()
         self._keep_what_it_printed()
         with contextlib.suppress(OSError):
@@ -232,6 +234,5 @@ def worker_environment(options: HostOptions) -> dict[str, str]:
     environment["PYTHONUNBUFFERED"] = "1"
     environment["HF_HUB_OFFLINE"] = os.environ.get("HF_HUB_OFFLINE", "1")
     environment.update(options.environment)
-    if options.leases:
-        environment[MARK] = mark_of(options.leases)
+    environment[MARK] = mark_of(options.leases)
     return environment
