@@ -19,7 +19,7 @@ from torchgauge.devices.device import Device
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
-from torchgauge.harness.events import EventReader
+from torchgauge.harness.events import EventReader, Kinds
 from torchgauge.harness.interpreter.staging import environment_for, tree_for
 from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.processes.known_secrets import last_line
@@ -30,7 +30,7 @@ CHILD = "torchgauge.harness.census.child"
 _ANSWERS = (lines.MODEL, lines.ENTRY)
 _PAIRS = tuple[tuple[str, str], ...]
 _RECORDED = {"index": int, "problem?": str, "operators?": _PAIRS, "received?": _PAIRS, "parts?": dict}
-_LINES = {
+_LINES: Kinds = {
     lines.VERSIONS: {"versions": dict},
     lines.REFUSED: {"problem": str},
     **dict.fromkeys((lines.BEGIN, *_ANSWERS), _RECORDED),
