@@ -53,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TORCHGAUGE_LEASES"] = tempfile.mkdtemp(
         prefix="leases-"
     )  # tests beside these have simulated ones
+    os.environ.pop("GITHUB_ACTIONS", None)  # torchgauge closes itself there: a test asks for that
     for name in OF_A_HOOK:
         os.environ.pop(name, None)
     if hasattr(config, "workerinput") or not config.getoption(

@@ -17,7 +17,6 @@ from waiting import left_after_patience, wait_until
 
 import torchgauge
 from torchgauge.harness.pool import device_lease
-from torchgauge.harness.pool.host_process import share_headers
 from torchgauge.records import Result
 from torchgauge.results import journal
 from torchgauge.results.store import RunFolder, Store
@@ -65,7 +64,6 @@ class Sandbox:
         self.store_path = folder / "store"
         self.temporary = folder / "tmp"
         self.temporary.mkdir(parents=True)
-        share_headers(self.temporary)
         self.started: list[subprocess.Popen[str]] = []
         self.leases = folder / "leases"
         self.environment = {

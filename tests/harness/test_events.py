@@ -16,7 +16,7 @@ def files(tmp_path):
 
 def test_events_are_read_once_and_in_order(files) -> None:
     """Each call gives what was appended since the last one."""
-    writer, reader = EventWriter(*map(str, files)), EventReader(*files)
+    reader, writer = EventReader(*files, cases=("key",)), EventWriter(*map(str, files))
     assert reader.read() == []
     writer.phase(Phase.BUILD)
     writer.outcome(Outcome("key", Status.ERROR, Phase.EAGER, reason="line\nbreak \udcff"))
@@ -30,10 +30,10 @@ def test_events_are_read_once_and_in_order(files) -> None:
 
 def test_a_torn_last_line_is_left_alone(files) -> None:
     """Half a line is no event; it becomes one when the rest arrives."""
-    writer, reader = EventWriter(*map(str, files)), EventReader(*files)
+    reader, writer = EventReader(*files, cases=("key",)), EventWriter(*map(str, files))
     writer.phase(Phase.BUILD)
     with files[0].open("ab") as file:
-        file.write(b'{"ev": "phase", "ph')
+        file.write(b'{"ev": "phase", "t": 1.0, "case": null, "ph')
     assert [event["phase"] for event in reader.read()] == ["build"]
     assert reader.read() == []
     with files[0].open("ab") as file:
@@ -43,7 +43,7 @@ def test_a_torn_last_line_is_left_alone(files) -> None:
 
 def test_the_cursor_is_seen_without_an_event(files) -> None:
     """Pointing at a case costs one byte of shared memory and is visible at once."""
-    reader = EventReader(*files)
+    reader = EventReader(*files, cases=("key",))
     assert reader.cursor() == NOBODY
     writer = EventWriter(*map(str, files))
     assert reader.cursor() == NOBODY
@@ -55,7 +55,7 @@ def test_the_cursor_is_seen_without_an_event(files) -> None:
 
 def test_a_nonfinite_number_is_no_event(files) -> None:
     """A NaN is refused at the source and leaves nothing in the file."""
-    writer, reader = EventWriter(*map(str, files)), EventReader(*files)
+    reader, writer = EventReader(*files, cases=("key",)), EventWriter(*map(str, files))
     with pytest.raises(ValueError, match="JSON"):
         writer.emit("memory", value=float("nan"))
     assert reader.read() == []

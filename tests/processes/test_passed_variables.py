@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import torchgauge
-from torchgauge.processes.passed_variables import LIST, VARIABLE, Purpose, passed
+from torchgauge.processes.passed_variables import LIST, NO_USER_SITE, VARIABLE, Purpose, passed
 from torchgauge.processes.secret_names import hide_told, is_secret_name, password_in, told_secrets
 
 SOURCE = Path(torchgauge.__file__).parent
+
+
+def listed(*arguments: Any, **more: Any) -> dict[str, str]:
+    """What is passed of a list, without what every process is given."""
+    given = passed(*arguments, **more)
+    assert given.pop(NO_USER_SITE) == "1"
+    return given
+
+
 HARMLESS = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "CXX",
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "KMP_AFFINITY", "GOMP_CPU_AFFINITY", "MALLOC_ARENA_MAX",
@@ -44,10 +54,10 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_torch_and_vendors_need_is_passed(name: str) -> None:
+def test_what_torch_and_vendors_need_is_listed(name: str) -> None:
     """A number measured without it would be another one."""
     assert not is_secret_name(name)
-    assert passed(environ={name: "value"}) == {name: "value"}
+    assert listed(environ={name: "value"}) == {name: "value"}
 
 
 @pytest.mark.parametrize("name", SECRET)
@@ -55,29 +65,29 @@ def test_what_torch_and_vendors_need_is_passed(name: str) -> None:
 def test_what_looks_like_a_secret_is_passed_by_no_pattern(name: str, purpose: Purpose) -> None:
     """Whatever begins like it."""
     assert is_secret_name(name)
-    assert passed(purpose, declared=["*"], environ={name: "value"}) == {}
+    assert listed(purpose, declared=["*"], environ={name: "value"}) == {}
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_on_no_list_stays_behind(name: str) -> None:
     """The files by which a step tells its workflow something, for one."""
-    assert passed(environ={name: "value"}) == {}
+    assert listed(environ={name: "value"}) == {}
 
 
 def test_each_purpose_adds_to_what_is_measured() -> None:
     """Pip has its index and git its settings; what is measured has neither."""
     environ = {"PATH": "p", "PIP_NO_INDEX": "1", "GIT_SSL_NO_VERIFY": "0", "GIT_CONFIG_COUNT": "0"}
-    assert set(passed(Purpose.MEASURE, environ=environ)) == {"PATH"}
-    assert set(passed(Purpose.INSTALL, environ=environ)) == {"PATH", "PIP_NO_INDEX", "GIT_SSL_NO_VERIFY"}
-    assert set(passed(Purpose.GIT, environ=environ)) == {"PATH", "GIT_SSL_NO_VERIFY", "GIT_CONFIG_COUNT"}
+    assert set(listed(Purpose.MEASURE, environ=environ)) == {"PATH"}
+    assert set(listed(Purpose.INSTALL, environ=environ)) == {"PATH", "PIP_NO_INDEX", "GIT_SSL_NO_VERIFY"}
+    assert set(listed(Purpose.GIT, environ=environ)) == {"PATH", "GIT_SSL_NO_VERIFY", "GIT_CONFIG_COUNT"}
 
 
 @pytest.mark.parametrize("value", ["https://me:let-me-in@proxy:3128", "http://a-token@host/simple"])
 def test_an_address_with_a_password_reaches_pip_alone(value: str) -> None:
     """It logs in with it; a model has no use for it."""
     assert password_in(value)
-    assert passed(Purpose.MEASURE, environ={"HTTPS_PROXY": value}) == {}
-    assert passed(Purpose.INSTALL, environ={"HTTPS_PROXY": value}) == {"HTTPS_PROXY": value}
+    assert listed(Purpose.MEASURE, environ={"HTTPS_PROXY": value}) == {}
+    assert listed(Purpose.INSTALL, environ={"HTTPS_PROXY": value}) == {"HTTPS_PROXY": value}
 
 
 @pytest.mark.parametrize(
@@ -105,14 +115,29 @@ def test_what_a_person_types_is_shown_without_its_secrets(word: str, shown: str,
 def test_a_person_and_a_device_add_names() -> None:
     """A secret only by its full name, and only where the person names it."""
     environ = {"ACME_MODE": "1", "ACME_KEY": "2", "ACME_LICENCE": "3", "OTHER": "4"}
-    assert passed(declared=["ACME_MODE", "ACME_KEY"], environ=environ) == {"ACME_MODE": "1"}
-    assert set(passed(environ={**environ, VARIABLE: "ACME_*, OTHER"})) >= {
+    assert listed(declared=["ACME_MODE", "ACME_KEY"], environ=environ) == {"ACME_MODE": "1"}
+    assert set(listed(environ={**environ, VARIABLE: "ACME_*, OTHER"})) >= {
         "ACME_MODE",
         "ACME_LICENCE",
         "OTHER",
     }
-    assert "ACME_KEY" not in passed(environ={**environ, VARIABLE: "ACME_*"})
-    assert passed(environ={**environ, VARIABLE: "ACME_KEY"})["ACME_KEY"] == "2"
+    assert "ACME_KEY" not in listed(environ={**environ, VARIABLE: "ACME_*"})
+    assert listed(environ={**environ, VARIABLE: "ACME_KEY"})["ACME_KEY"] == "2"
+
+
+def test_a_person_who_sets_the_variable_keeps_the_users_site() -> None:
+    """Python takes an empty value for none."""
+    assert passed(environ={NO_USER_SITE: ""}) == {NO_USER_SITE: ""}
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_a_job_of_actions_has_caches_of_code_of_its_own(purpose: Purpose) -> None:
+    """Unless its machine names others; outside of a job nothing is named."""
+    job = {"GITHUB_ACTIONS": "true", "RUNNER_TEMP": "/job", "TRITON_CACHE_DIR": "/mine"}
+    given = passed(purpose, environ=job)
+    assert given["PIP_CACHE_DIR"] == "/job/cache/pip_cache_dir"
+    assert given["TRITON_CACHE_DIR"] == "/mine"
+    assert set(listed(environ={"RUNNER_TEMP": "/job"})) == set()
 
 
 def test_the_list_is_told_in_the_documentation() -> None:

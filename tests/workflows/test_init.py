@@ -315,3 +315,9 @@ def test_a_file_without_our_line_is_a_persons(tmp_path):
     assert [path.name for path in foreign.parent.iterdir()] == [foreign.name]
     assert [path.name for path in foreign.parent.parent.iterdir()] == ["workflows"]
     shutil.rmtree(foreign.parent)
+
+
+@pytest.mark.parametrize("name", ["nightly", "pr-gate"])
+def test_what_a_job_before_has_left_is_not_installed_or_imported(name):
+    """Wheels that pip built and the user's site outlive a job on a machine that lives on."""
+    assert parsed(name)["env"] == {"PIP_NO_CACHE_DIR": "1", "PYTHONNOUSERSITE": "1"}

@@ -43,3 +43,22 @@ def test_a_package_that_was_replaced_is_not_installed(tmp_path: Path, replaced: 
     assert done.returncode == 0, done.stdout + done.stderr
     python = (tmp_path / "GITHUB_OUTPUT").read_text().removeprefix("python=").strip()
     subprocess.run([python, "-c", "import dependency, gauge"], check=True)
+
+
+def test_what_is_installed_finds_nothing_that_a_job_before_has_left(tmp_path: Path) -> None:
+    """Caches are named, and the user's site is left out, before anything is installed."""
+    told = {name: str(tmp_path / name) for name in ("GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_ENV")}
+    names = {**told, "RUNNER_TEMP": str(tmp_path), "TORCHGAUGE": str(wheel(tmp_path, "gauge"))}
+    done = subprocess.run(
+        ["bash", str(SCRIPT)],
+        cwd=tmp_path,
+        env={**os.environ, **names, "PYTHON": "", "PIP_NO_INDEX": "1", "INSTALL": "env >seen"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = (tmp_path / "seen").read_text().splitlines()
+    later = (tmp_path / "GITHUB_ENV").read_text().splitlines()
+    assert {f"PIP_CACHE_DIR={tmp_path}/cache/pip", "PYTHONNOUSERSITE=1"} <= set(later)
+    assert set(later) <= set(seen)

@@ -2,6 +2,16 @@
 # Put torchgauge on the path of the steps that follow, and every cache into the job's own folder: what one job
 # compiled or downloaded must not be what the next one runs. What is kept on purpose has a name: --compile-cache.
 set -euo pipefail
+# Before pip runs: a wheel that it built, or a file that ends in .pth in the user's site, is code too.
+for variable in \
+  "PYTHONNOUSERSITE=1" \
+  "XDG_CACHE_HOME=$RUNNER_TEMP/cache" \
+  "PIP_CACHE_DIR=$RUNNER_TEMP/cache/pip" \
+  "TORCHINDUCTOR_CACHE_DIR=$RUNNER_TEMP/cache/inductor" \
+  "TRITON_CACHE_DIR=$RUNNER_TEMP/cache/triton"; do
+  export "${variable?}"
+  printf '%s\n' "$variable" >>"$GITHUB_ENV"
+done
 if [ -z "${PYTHON:-}" ]; then
   # The torch that a container brings stays visible; beside a token that writes, nothing unlooked-at is.
   sees="--system-site-packages"
@@ -19,8 +29,3 @@ if [ -z "${PYTHON:-}" ]; then
 fi
 dirname "$PYTHON" >>"$GITHUB_PATH"
 printf 'python=%s\n' "$PYTHON" >>"$GITHUB_OUTPUT"
-{
-  printf 'XDG_CACHE_HOME=%s/cache\n' "$RUNNER_TEMP"
-  printf 'TORCHINDUCTOR_CACHE_DIR=%s/cache/inductor\n' "$RUNNER_TEMP"
-  printf 'TRITON_CACHE_DIR=%s/cache/triton\n' "$RUNNER_TEMP"
-} >>"$GITHUB_ENV"

@@ -4,7 +4,7 @@ Why a folder of its own for every build: inductor's keys do not hold everything 
 (kernels are built for the processor at hand, whatever it is). What is kept is native code that later runs
 execute, so a folder that others may write to is not used.
 
-Standard library and records only: the worker names its folders with :func:`folder_name`.
+Standard library, records and processes only: the worker names its folders with :func:`folder_name`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from torchgauge.devices.native_isa import instruction_sets
 from torchgauge.errors import UsageError
+from torchgauge.processes.passed_variables import job_folder
 from torchgauge.records import Configuration, Environment, Outcome, Scalar, digest, to_plain
 
 if sys.platform != "win32":
@@ -53,10 +54,14 @@ class CacheUnusableError(Exception):
     """The folder of kept caches cannot be used; the message says why."""
 
 
-def default_folder() -> Path:
-    """Where compile caches are kept unless a person says otherwise."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "torchgauge" / "compile"
+def default_folder(name: str = "compile") -> Path:
+    """Return where compile caches, or what ``name`` says, are kept unless a person says otherwise.
+
+    In a job of GitHub Actions that is the job's own folder.
+    """
+    job = job_folder()
+    cache = job / "cache" if job else os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "torchgauge" / name
 
 
 def chosen_folder(named: str | None) -> str | None:
@@ -157,8 +162,7 @@ def open_kept(
     key = digest(sorted((name, str(value)) for name, value in identity.items()))
     folder = root / key
     try:
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_private(root)
+        make_private(root)
         removed = prune(root, keep=key, limit_bytes=limit_bytes, most_builds=most_builds)
         lock = _lock_file(root, key).open("a", encoding="utf-8")
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -173,8 +177,12 @@ def open_kept(
     return KeptCache(folder, key, removed, lock)
 
 
-def check_private(root: Path) -> None:
-    """Raise :class:`CacheUnusableError` where somebody else owns ``root`` or may write to it."""
+def make_private(root: Path) -> None:
+    """Make the folder ``root``.
+
+    Raises :class:`CacheUnusableError` where somebody else owns one that is there, or may write to it.
+    """
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = root.stat()
     if found.st_uid != os.geteuid():
         raise CacheUnusableError(f"{root} belongs to another user, and what is in it would be executed")

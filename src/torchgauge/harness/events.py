@@ -11,22 +11,55 @@ import json
 import mmap
 import os
 import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
+from torchgauge.harness.flight_records import EVENT as FLIGHT_RECORD
+from torchgauge.harness.flight_records import FlightRecord
 from torchgauge.processes.known_secrets import known_secrets
-from torchgauge.records import Outcome, Phase, to_json, to_plain
+from torchgauge.records import (
+    Calibration,
+    Environment,
+    Failure,
+    Measurement,
+    Outcome,
+    Phase,
+    Scalar,
+    from_plain,
+    to_json,
+    to_plain,
+)
 
 NOBODY = 255
 """Cursor value while no single case is in flight."""
+TIMING_LOCK = "timing_lock"
+"""Kind of the event whose ``wanted`` says whether the worker wants the lock or gives it back."""
+LONGEST_LINE = 16 << 20
+MOST_BYTES = 8 * LONGEST_LINE
+"""Bytes of one event, and of all events of one worker: what is parsed takes many times its size."""
+Kinds = Mapping[str, Mapping[str, Any]]
+"""Kinds of messages by name: each field that is read of one, with its type; a name with ? may be missing."""
+_EVENT: Mapping[str, Any] = {"t": float}
+_EVENTS: Kinds = {
+    "phase": {**_EVENT, "phase": Phase, "case": Optional[str]},
+    "stage": {**_EVENT, "case": str, "stage": str},
+    "outcome": {**_EVENT, "outcome": Outcome},
+    "no_device": {**_EVENT, "failure": Failure},
+    "environment": {**_EVENT, "environment": Environment, "notes": tuple[str, ...]},
+    "calibration": {**_EVENT, "calibration": Calibration},
+    "fresh": {**_EVENT, "case": str, "measurements": tuple[Measurement, ...], "degraded": tuple[str, ...]},
+    TIMING_LOCK: {**_EVENT, "wanted": bool},
+    FLIGHT_RECORD: {**_EVENT, "record": FlightRecord},
+}
 
 
 class EventWriter:
-    """Worker side: appends whole lines with single writes."""
+    """Worker side: appends whole lines with single writes to the files that :class:`EventReader` created."""
 
     def __init__(self, path: str, cursor: str) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        fd = os.open(cursor, os.O_RDWR | os.O_CREAT, 0o644)
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+        fd = os.open(cursor, os.O_RDWR)
         os.write(fd, bytes([NOBODY]))  # where the disk is full an error; a hole would be SIGBUS later
         self._cursor = mmap.mmap(fd, 1)
         os.close(fd)
@@ -56,35 +89,75 @@ class EventWriter:
 
 
 class EventReader:
-    """Parent side: reads whole lines as they appear and leaves a torn last line alone.
+    """Parent side: creates the files, reads whole lines as they appear and leaves a torn last line alone.
 
-    Here a worker's words become ours, so here secrets are taken out of them.
+    Here a worker's words become ours, so here secrets are taken out of them, and what is not an event ends
+    the reading: ``problem`` is the reason. The files are read by the descriptors that created them, whatever
+    lies at their paths later.
     """
 
-    def __init__(self, path: Path, cursor: Path | None = None) -> None:
-        """``cursor`` is None for a child that has none."""
-        self._path, self._cursor = path, cursor
-        self._offset = 0
+    def __init__(
+        self, path: Path, cursor: Path | None = None, cases: Collection[str] = (), kinds: Kinds = _EVENTS
+    ) -> None:
+        """``cursor`` is None for a child that has none, and an event is of no case but ``cases``.
+
+        Raises ``OSError`` where a file exists already: this worker has not written it.
+        """
+        self._fd, self._cursor = create(path), -1 if cursor is None else create(cursor)
+        self._cases, self._kinds = (None, *cases), kinds
+        self._rest, self._taken, self.problem = b"", 0, ""
 
     def read(self) -> list[dict[str, Any]]:
-        """Events appended since the last call."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except FileNotFoundError:
-            return []
-        whole = data.rfind(b"\n") + 1
-        self._offset += whole
-        if not whole:
-            return []
-        secrets = known_secrets()
-        return [secrets.hide_in(json.loads(line)) for line in data[:whole].splitlines()]
+        """Events appended since the last call, up to the first line that is not an event."""
+        events: list[dict[str, Any]] = []
+        while not self.problem and (data := os.read(self._fd, 1 << 20)):
+            self._taken += len(data)
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            try:
+                events += map(self._event, lines)
+            except ValueError as error:
+                self.problem = f"it wrote what is not an event: {error}"
+            if len(self._rest) > LONGEST_LINE or self._taken > MOST_BYTES:
+                self.problem = f"it wrote {self._taken >> 20} MiB of events, or one without an end"
+        return events
 
     def cursor(self) -> int:
         """Index of the case whose steps ran last, or :data:`NOBODY`."""
-        try:
-            data = b"" if self._cursor is None else self._cursor.read_bytes()
-        except FileNotFoundError:
-            return NOBODY
+        data = b"" if self._cursor < 0 else os.pread(self._cursor, 1, 0)
         return data[0] if data else NOBODY
+
+    def close(self) -> None:
+        """Close the files."""
+        for fd in filter(lambda fd: fd >= 0, (self._fd, self._cursor)):
+            os.close(fd)
+
+    def _event(self, line: bytes) -> dict[str, Any]:
+        event = message_in(line, self._kinds)
+        case = event["outcome"]["case_key"] if "outcome" in event else event.get("case")
+        if case not in self._cases:
+            raise ValueError(f"{case!r} is a case of another group"[:200])
+        return event
+
+
+def create(path: Path) -> int:
+    """Create the file at ``path`` and return its descriptor; raises ``OSError`` where anything is there."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+
+
+def message_in(line: bytes, kinds: Kinds) -> dict[str, Any]:
+    """Return the message that ``line`` holds, without secrets.
+
+    Raises ``ValueError``, in one line, where it is of none of ``kinds`` or lacks a field of its kind.
+    """
+    try:
+        message: dict[str, Any] = known_secrets().hide_in(json.loads(line))
+        for field, kind in {"ev": str, **kinds[message["ev"]]}.items():
+            name = field.rstrip("?")
+            if name in message or name == field:
+                from_plain(kind, message[name], name)
+        facts = message.get("facts", {}).items()
+        from_plain(tuple[tuple[str, Scalar], ...], list(facts), "facts")
+        json.dumps(message, allow_nan=False)
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}"[:200]) from error
+    return message

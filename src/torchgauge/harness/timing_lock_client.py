@@ -11,10 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from torchgauge.harness.events import EventWriter
-
-EVENT = "timing_lock"
-"""Kind of the event whose ``wanted`` says whether the worker wants the lock or gives it back."""
+from torchgauge.harness.events import TIMING_LOCK, EventWriter
 
 
 class TimingLockClient:
@@ -60,7 +57,7 @@ class TimingLockClient:
         os.read(self._grants, 1)
 
     def _say(self, *, wanted: bool) -> None:
-        self._events.emit(EVENT, wanted=wanted)
+        self._events.emit(TIMING_LOCK, wanted=wanted)
         os.write(self._asks, b".")
 
 

@@ -7,6 +7,7 @@ published, so what they cannot see they cannot tell. The list is data: ``passed_
 from __future__ import annotations
 
 import os
+import site
 from collections.abc import Iterable, Mapping
 from configparser import ConfigParser
 from enum import Enum
@@ -19,6 +20,7 @@ from torchgauge.processes.secret_names import is_secret_name, password_in
 VARIABLE = "TORCHGAUGE_PASS_ON"
 """Names, with commas between them, that a person passes on as well; a secret only by its full name."""
 LIST = Path(__file__).with_name("passed_variables.ini")
+NO_USER_SITE = "PYTHONNOUSERSITE"
 
 
 class Purpose(str, Enum):
@@ -36,17 +38,29 @@ def passed(
 ) -> dict[str, str]:
     """The variables of ``environ`` (default: our own) that a process for ``purpose`` is given.
 
-    ``declared`` are further names, or patterns with ``*``, that the device of the process needs.
+    ``declared`` are further names, or patterns with ``*``, that the device of the process needs. What
+    somebody left in the user's site is not executed, unless torchgauge itself lies there or a person has set
+    the variable, and what a job of GitHub Actions keeps of code goes with the job.
     """
     environ = os.environ if environ is None else environ
     named = [name.strip() for name in environ.get(VARIABLE, "").split(",") if name.strip()]
     patterns = (*_patterns(purpose), *declared, *named)
-    return {
+    given = {} if Path(__file__).is_relative_to(site.getusersitepackages()) else {NO_USER_SITE: "1"}
+    if job := job_folder(environ):
+        given |= {name: str(job / "cache" / name.lower()) for name in _lists()["job"]}
+    return given | {
         name: value
         for name, value in environ.items()
         if name in named
         or (not _is_private(name, value, purpose) and any(fnmatchcase(name, each) for each in patterns))
     }
+
+
+def job_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return the folder that goes with the job of GitHub Actions in which this runs, None outside of one."""
+    environ = os.environ if environ is None else environ
+    temporary = environ.get("RUNNER_TEMP", "") if environ.get("GITHUB_ACTIONS") == "true" else ""
+    return Path(temporary) if temporary else None
 
 
 def _is_private(name: str, value: str, purpose: Purpose) -> bool:
@@ -62,8 +76,13 @@ class _Names(ConfigParser):
 
 
 @cache
-def _patterns(purpose: Purpose) -> tuple[str, ...]:
+def _lists() -> ConfigParser:
     lists = _Names(allow_no_value=True, delimiters=("=",), interpolation=None)
     lists.read_string(LIST.read_text(encoding="utf-8"))
+    return lists
+
+
+@cache
+def _patterns(purpose: Purpose) -> tuple[str, ...]:
     sections = dict.fromkeys((Purpose.MEASURE.value, purpose.value))
-    return tuple(name for section in sections for name in lists[section])
+    return tuple(name for section in sections for name in _lists()[section])

@@ -14,6 +14,8 @@ import stat
 import sys
 from typing import Any, TextIO
 
+from torchgauge.processes.process_tree import close_to_others
+
 _LINES = re.compile(r"(\r\n|\n|\r)")
 _OLD_FORM = re.compile(r"##(?=\[)")
 _NEW_FORM = re.compile(r"^(\s*):(?=:)")
@@ -59,7 +61,11 @@ def harmless(line: str) -> str:
 
 
 def guard_log() -> None:
-    """Guard both streams of this process to its end: a traceback is the last that it says."""
+    """Guard both streams of this process to its end: a traceback is the last that it says.
+
+    What is measured cannot write around them by ``/proc/PID/fd``, unless it runs as root.
+    """
+    close_to_others()
     sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
 
 

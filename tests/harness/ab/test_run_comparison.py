@@ -168,6 +168,7 @@ def median_step(blocks: Sequence[Block]) -> float:
         ("build", Status.ERROR, None, Phase.BUILD),
         ("raise", Status.ERROR, None, Phase.MEASURE),
         ("segfault", Status.CRASH, Cause.SIGNAL, Phase.MEASURE),
+        ("forge", Status.CRASH, Cause.EXIT, Phase.MEASURE),
         ("hang", Status.TIMEOUT, None, Phase.MEASURE),
     ],
 )

@@ -27,11 +27,20 @@ PATIENCE_S = 300.0
 MODELS = """
 import os, time
 
+LINES = {
+    "forges_another": b'{"ev": "model", "index": 7, "operators": []}\\n',
+    "forges_types": b'{"ev": "model", "index": 2, "operators": 5}\\n',
+    "forges_a_loss": b'{"ev": "refused", "problem": "gone"}\\n',
+}
+
 def build(workload, recipe):
     if workload.model == "raises":
         raise ValueError(f"cannot be built: {object()}")
     if workload.model == "dies":
         os.abort()
+    if workload.model.startswith("forges"):
+        report = next(each for each in os.scandir("/proc/self/fd") if "report" in os.readlink(each))
+        os.write(int(report.name), LINES[workload.model])
     if workload.model == "hangs":
         time.sleep(3600)
     import torch
@@ -68,6 +77,17 @@ def test_a_model_that_raises_or_dies_costs_its_own_entry(tmp_path: Path) -> None
     assert found["raises"]["problem"] == "ValueError: cannot be built: <object object at 0x...>"
     assert found["dies"]["problem"] == "the recorder died: signal 6"
     assert found["good"]["versions"].keys() == {"torch"}
+
+
+def test_a_model_that_writes_into_the_report_costs_its_own_entry(tmp_path: Path) -> None:
+    """It answers for no other model, and the device is not lost because a model wrote so."""
+    wanted = [item(name) for name in ("good", "forges_another", "forges_types", "forges_a_loss", "other")]
+    found = {each.name: line for each, line in runner(tmp_path).answers(wanted)}
+    assert list(found) == [each.name for each in wanted]
+    assert found["other"]["operators"] == found["good"]["operators"]
+    problems = {name: line["problem"] for name, line in found.items() if "problem" in line}
+    assert set(problems) == {"forges_another", "forges_types", "forges_a_loss"}
+    assert all("it wrote" in problem for problem in problems.values())
 
 
 def test_a_model_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:

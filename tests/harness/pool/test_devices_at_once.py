@@ -108,7 +108,7 @@ def test_what_is_started_under_a_lease_bears_its_mark(tmp_path: Path) -> None:
     lease = os.open(tmp_path, os.O_RDONLY)
     try:
         options = HostOptions(sys.executable, (), (), warm=True)
-        assert MARK not in worker_environment(options)
+        assert worker_environment(options)[MARK] == mark_of([])
         assert worker_environment(replace(options, leases=(lease,)))[MARK] == mark_of([lease])
     finally:
         os.close(lease)

@@ -72,9 +72,12 @@ time.sleep(600)
     assert [path.name for path in temporary.iterdir()] == ["host.log"]
 
 
-def test_what_inductor_keeps_among_temporary_files_outlives_the_host(temporary: Path) -> None:
+def test_what_inductor_keeps_among_temporary_files_outlives_the_host(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Precompiled headers would cost every run ten seconds."""
     pytest.importorskip("torch")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(temporary / "cache"))
     host = _host(temporary / "host.log", TORCH)
     try:
         assert host.receive(PATIENCE_S)
@@ -91,5 +94,7 @@ def test_what_inductor_keeps_among_temporary_files_outlives_the_host(temporary: 
         Path(folder, "header.gch").write_text("kept")
     finally:
         host.close()
-    assert (temporary / Path(folder).name / "header.gch").read_text() == "kept"
+    kept = temporary / "cache" / "torchgauge" / "headers"
+    assert (kept / "header.gch").read_text() == "kept"
+    assert kept.stat().st_mode & 0o777 == 0o700
     assert not scratch.exists()

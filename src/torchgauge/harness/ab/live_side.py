@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torchgauge.harness.ab.wire import Listener, Wire
+from torchgauge.harness.ab.wire import ANSWERS, Listener, Wire
 from torchgauge.harness.pool.derived_status import derive_statuses
 from torchgauge.harness.pool.watch import QUIET_TICK_S, TICK_S, Watch
 from torchgauge.records import Outcome, PlannedCase
@@ -21,7 +21,7 @@ class LiveSide:
     def wait(self) -> float | None:
         """Seconds of a step, once the worker has built, checked and warmed up; None where it has ended."""
         while self._wire is None:
-            self._wire = self._listener.accept(TICK_S)
+            self._wire = self._listener.accept(TICK_S, ANSWERS)
             if self._watch.look(0.0) and self._wire is None:
                 return None
         said = self._hear()
@@ -54,7 +54,11 @@ class LiveSide:
     def _hear(self) -> dict[str, Any] | None:
         assert self._wire is not None
         while True:
-            reply = self._wire.receive(QUIET_TICK_S)
+            try:
+                reply = self._wire.receive(QUIET_TICK_S)
+            except ValueError as error:
+                self._watch.condemn("forged", f"it sent what is not an answer: {error}")
+                return None
             if reply:
                 return None if reply["ev"] == "failed" else reply
             if reply is None or self._watch.look(0.0):

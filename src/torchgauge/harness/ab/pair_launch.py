@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -147,7 +148,7 @@ class PairLaunch:
 
     def _start(self, side: Side, own: SideLaunch) -> LiveSide:
         order = self.order
-        listener = Listener(order.sockets / f"{order.number}-{order.pair.key[:8]}-{side.value}")
+        listener = Listener(order.sockets / secrets.token_hex(8))
         group = replace(own.group, cases=(own.planned,))
         job = replace(
             own.setup.group_job(SIDE, group, own.cache),

@@ -1,6 +1,6 @@
 """How the parent drives a live worker: JSON lines over a Unix socket, one question and one answer at a time.
 
-Standard library only, because both halves import it. Why a socket beside the events file: a block lasts
+Both halves import it. Why a socket beside the events file: a block lasts
 milliseconds, and its answer must wake the parent at once.
 """
 
@@ -12,17 +12,30 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from torchgauge.harness.events import LONGEST_LINE, Kinds, message_in
+
 BLOCK_S = 0.004
 """Seconds that a block of steps lasts: about what a scheduler gives a thread before taking the core away."""
 LONGEST_PATH = 90
 """Bytes of a socket's path: systems allow between 92 and 108 of them."""
 
+ANSWERS: Kinds = {
+    "ready": {"step_s": float},
+    "block": {
+        **dict.fromkeys(("wall", "cpu", "delay", "switches", "device"), tuple[float, ...]),
+        "refused": int,
+    },
+    "failed": {},
+}
+"""What a worker sends to its parent."""
+
 
 class Wire:
     """One end of a connection."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket, self._buffer = connection, b""
+    def __init__(self, connection: socket.socket, kinds: Kinds | None = None) -> None:
+        """``kinds`` is what the other end, which a model may have taken over, can send."""
+        self._socket, self._buffer, self._kinds = connection, b"", kinds
 
     def send(self, **message: Any) -> bool:
         """Send one message; False where the other end has gone."""
@@ -33,7 +46,10 @@ class Wire:
         return True
 
     def receive(self, timeout_s: float | None = None) -> dict[str, Any] | None:
-        """The next message; an empty dict when none came in time, None when the other end has gone."""
+        """The next message; an empty dict when none came in time, None when the other end has gone.
+
+        Raises ``ValueError`` for what is not a message of the kinds of the other end.
+        """
         while b"\n" not in self._buffer:
             if not _readable(self._socket, timeout_s):
                 return {}
@@ -44,8 +60,10 @@ class Wire:
             if not data:
                 return None
             self._buffer += data
+            if len(self._buffer) > LONGEST_LINE:
+                raise ValueError("a message without an end")
         line, _, self._buffer = self._buffer.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
+        message: dict[str, Any] = json.loads(line) if self._kinds is None else message_in(line, self._kinds)
         return message
 
     def close(self) -> None:
@@ -62,11 +80,11 @@ class Listener:
         self._socket.bind(str(path))
         self._socket.listen(1)
 
-    def accept(self, timeout_s: float) -> Wire | None:
-        """The connection of a worker; None when none came in time."""
+    def accept(self, timeout_s: float, kinds: Kinds | None = None) -> Wire | None:
+        """The connection of a worker, which sends ``kinds``; None when none came in time."""
         if not _readable(self._socket, timeout_s):
             return None
-        return Wire(self._socket.accept()[0])
+        return Wire(self._socket.accept()[0], kinds)
 
     def close(self) -> None:
         """Listen no longer; a second call does nothing."""

@@ -52,7 +52,7 @@ class Recording:
 
     def emit(self, kind: str, **fields: Any) -> None:
         """Write one line and flush it: the process may die in the next moment."""
-        self.report.write(json.dumps({"kind": kind, **fields}) + "\n")
+        self.report.write(json.dumps({"ev": kind, **fields}) + "\n")
         self.report.flush()
 
     # --- models ------------------------------------------------------------------------------
@@ -190,11 +190,11 @@ def main(arguments: list[str]) -> int:
     job = from_plain(CensusJob, json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
     warnings.simplefilter("ignore")
     with open(job.report, "a", encoding="utf-8") as report:  # noqa: PTH123  a line at a time, flushed
-        report.write(json.dumps({"kind": lines.VERSIONS, "versions": _versions(job.packages)}) + "\n")
+        report.write(json.dumps({"ev": lines.VERSIONS, "versions": _versions(job.packages)}) + "\n")
         try:
             recording = Recording(job, report)
         except Exception as error:  # noqa: BLE001  the device is lost or broken, not the model
-            report.write(json.dumps({"kind": lines.REFUSED, "problem": reason_of(error)}) + "\n")
+            report.write(json.dumps({"ev": lines.REFUSED, "problem": reason_of(error)}) + "\n")
             return 1
         recording.run()
     return 0

@@ -19,7 +19,7 @@ from torchgauge.devices.device import Device
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
-from torchgauge.harness.events import EventReader
+from torchgauge.harness.events import EventReader, Kinds
 from torchgauge.harness.interpreter.staging import environment_for, tree_for
 from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.processes.known_secrets import last_line
@@ -28,6 +28,13 @@ from torchgauge.records import DeviceTarget, to_plain
 
 CHILD = "torchgauge.harness.census.child"
 _ANSWERS = (lines.MODEL, lines.ENTRY)
+_PAIRS = tuple[tuple[str, str], ...]
+_RECORDED = {"index": int, "problem?": str, "operators?": _PAIRS, "received?": _PAIRS, "parts?": dict}
+_LINES: Kinds = {
+    lines.VERSIONS: {"versions": dict},
+    lines.REFUSED: {"problem": str},
+    **dict.fromkeys((lines.BEGIN, *_ANSWERS), _RECORDED),
+}
 START_S = 600.0
 """A child that has not come to its first recording by then never will; importing torch can take minutes."""
 _POLL_S = 0.1
@@ -104,14 +111,18 @@ def _one_child(
             yield from reader.answers()
             if ended:
                 break
+            if reader.events.problem:
+                problem = reader.events.problem
+                break
             if reader.silent_s() > (deadline_s if reader.began else START_S):
                 problem = f"no answer within {deadline_s:g} s"
                 break
             time.sleep(_POLL_S)
     finally:
         child.end()
+        reader.events.close()
     if ended:
-        problem = f"the recorder died: {_ending(child.returncode, log)}"
+        problem = reader.events.problem or f"the recorder died: {_ending(child.returncode, log)}"
     if reader.began:
         yield {"problem": problem, "versions": reader.versions}
     elif not reader.answered:
@@ -128,9 +139,10 @@ class _Reader:
     """
 
     def __init__(self, path: Path) -> None:
-        self.events, self.last = EventReader(path), time.monotonic()
+        self.events, self.last = EventReader(path, kinds=_LINES), time.monotonic()
         self.versions: dict[str, str] = {}
         self.began = self.answered = False
+        self._at = 0
 
     def silent_s(self) -> float:
         """Seconds since the last line, or since the start."""
@@ -140,7 +152,12 @@ class _Reader:
         """Answers that came since the last call; raises :class:`InfrastructureError` for a lost device."""
         for line in self.events.read():
             self.last = time.monotonic()
-            kind = line["kind"]
+            kind = line["ev"]
+            turn = self.began if kind in _ANSWERS else not self.began
+            first = kind in (lines.VERSIONS, lines.REFUSED) and not self.answered
+            if not turn or not (first or line.get("index") == self._at):
+                self.events.problem = "it wrote a line out of turn"
+                return
             if kind == lines.REFUSED:
                 raise InfrastructureError(
                     f"the device cannot be opened: {line['problem']}", hint="torchgauge devices"
@@ -150,6 +167,7 @@ class _Reader:
             self.began = kind == lines.BEGIN
             if kind in _ANSWERS:
                 self.answered = True
+                self._at += 1
                 yield {**line, "versions": self.versions}
 
 

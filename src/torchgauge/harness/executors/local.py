@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torchgauge.devices.discover import parse_target
-from torchgauge.harness.executors.executor import Submission, Yield
+from torchgauge.harness.executors.executor import RunNote, Submission, Yield
 from torchgauge.harness.executors.fleet import FleetDevice
 from torchgauge.harness.pool.devices_at_once import DevicesAtOnce
+from torchgauge.processes.process_tree import left_in_shared_memory
 from torchgauge.results.atomic_file import storage_errors
 
 
@@ -43,7 +44,7 @@ class LocalExecutor:
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Run the groups of all devices."""
-        work = submission.folder / "work"
+        work, began = submission.folder / "work", submission.clock.now()
         given = submission.options  # those of another executor, where that hands its work to this one
         options = given if isinstance(given, LocalOptions) else LocalOptions()
         shutil.rmtree(work, ignore_errors=True)
@@ -57,6 +58,8 @@ class LocalExecutor:
                 options.timed_at_once,
                 [parse_target(each) for each in options.spares.split(",") if each],
             ).run()
+            if left := left_in_shared_memory(began):
+                yield RunNote(f"left in shared memory, where it stays: {', '.join(left)[:300]}")
         finally:
             shutil.rmtree(work, ignore_errors=True)
 

@@ -29,6 +29,7 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.counted import counted
 from torchgauge.devices.probe import spawn
 from torchgauge.errors import InfrastructureError, TorchgaugeError
+from torchgauge.harness import compile_cache
 from torchgauge.harness.interpreter.install import constraints_for
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.harness.matrix.cells import TORCH, Cell
@@ -243,8 +244,7 @@ class Environments:
 
 def default_folder() -> Path:
     """Where environments are kept unless a person says otherwise."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "torchgauge" / "environments"
+    return compile_cache.default_folder("environments")
 
 
 def chosen_folder(named: str | None) -> Path:

@@ -133,6 +133,8 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
         return Outcome(key, Status.TIMEOUT, phase, None, f"{ending.limit}{_whose(planned, phase, ending)}")
     if ending.killed == "memory":
         return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"killed at {ending.limit}")
+    if ending.killed == "forged":
+        return Outcome(key, Status.CRASH, phase, Cause.EXIT, ending.limit, _crash(ending.limit, phase))
     if ending.lost:
         return Outcome(key, Status.INFRA, phase, Cause.LOST_WORKER, describe_exit(ending))
     how = describe_exit(ending)
@@ -175,6 +177,8 @@ def _teardown(ending: Ending) -> str:
     if ending.killed == "timeout":
         where = "at exit" if ending.phase is Phase.DONE else f"in phase {ending.phase.value}"
         parts.append(f"hung {where} and was killed")
+    elif ending.killed == "forged":
+        parts.append(f"after its results {ending.limit}")
     elif ending.lost or ending.status != 0:
         parts.append(f"after its results: {describe_exit(ending)}")
     if ending.leftovers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -41,8 +41,6 @@ from torchgauge.suites.suite import HOST
 
 MAX_HOSTS = 2
 """Hosts kept alive at once: each holds the imported libraries in memory."""
-_CACHES = itertools.count(1)
-"""Compile caches of all groups lie in one folder."""
 
 
 @dataclass
@@ -165,7 +163,7 @@ class GroupRunner:
 
         if submission.crew is None:
             hosts: list[AnyHost] = [own() for _ in range(count)]
-            meeting = Meeting.here(self.setup.work / f"meet-{log.stem}", count)
+            meeting = Meeting.here(self.setup.work / f"meet-{secrets.token_hex(8)}", count)
         else:
             number, place = submission.crew.next_place()
             hosts = [own()]
@@ -197,7 +195,7 @@ class GroupRunner:
             started, cases = clock.now(), pending
             name = f"{_slug(cases[0].case.id)}-{group.id[:8]}-{cases[0].case.key[:4]}-{attempt}.log"
             log = self.submission.folder / "logs" / name
-            cache = self.setup.work / f"cache-{group.id}-{next(_CACHES)}"
+            cache = self.setup.work / f"cache-{secrets.token_hex(8)}"  # no earlier model can fill it
             caches.update({planned.case.key: cache for planned in cases})
             kind = CHECKS if group.checks else MEASURE
             job = self.setup.group_job(kind, replace(group, cases=tuple(cases)), cache)

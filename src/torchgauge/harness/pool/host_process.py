@@ -16,8 +16,10 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import InfrastructureError
+from torchgauge.harness.compile_cache import CacheUnusableError, default_folder, make_private
+from torchgauge.harness.events import LONGEST_LINE, Kinds, message_in
 from torchgauge.harness.interpreter.staging import PACKAGE, environment_for
-from torchgauge.harness.pool.strays import MARK, mark_of
+from torchgauge.harness.pool.strays import MARK, end, escaped, mark_of
 from torchgauge.processes.kept_process import KeptProcess, new_scratch, remove_scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
@@ -34,6 +36,12 @@ step of mobilenetv2 from 41 to 75 ms. Whoever sets these variables keeps them.
 """
 PATIENCE_S = 5.0
 """How long a host that serves may take to end by itself."""
+_REPLIES: Kinds = {
+    "ready": {"notes": tuple[str, ...]},
+    "started": {"pid": int},
+    "exited": {"status": int, "leftovers": tuple[str, ...], "printed": int},
+}
+"""What is read of each reply of a host, with its type."""
 FATE_S = 1.0
 """How long a host that has closed its replies may take to be gone."""
 
@@ -71,7 +79,7 @@ class HostProcess:
             log.touch()
         read, write = os.pipe()
         os.set_inheritable(write, True)
-        self._scratch = _scratch_folder("torch" in options.preload)
+        self._scratch, self.note = _scratch_folder("torch" in options.preload)
         argument = json.dumps(
             {
                 "replies": write,
@@ -137,12 +145,14 @@ class HostProcess:
             if len(woken) == len(ready):
                 return {}
             data = os.read(self._replies, 1 << 16)
-            if not data:
+            if not data or len(self._buffer) > LONGEST_LINE:
                 return None
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        reply: dict[str, Any] = known_secrets().hide_in(json.loads(line))
-        return reply
+        try:
+            return message_in(line, _REPLIES)
+        except ValueError:  # a model wrote it: this host alone is lost
+            return None
 
     def fate(self) -> str:
         """What became of a host that never said that it is ready, to be said after its name."""
@@ -161,6 +171,8 @@ class HostProcess:
             self._process.wait(timeout=patience_s)
         except subprocess.TimeoutExpired:
             self._process.end()
+        if self._process.returncode:  # a model that killed host and keeper may have left a daemon
+            end(escaped())
         self._selector.close()
         self._keep_what_it_printed()
         with contextlib.suppress(OSError):
@@ -183,27 +195,24 @@ class HostProcess:
             remove_scratch(self._scratch)
 
 
-def _scratch_folder(torch: bool) -> str | None:
-    """A new folder among the temporary ones; None where none can be made, and whoever needs one says so.
+def _scratch_folder(torch: bool) -> tuple[str | None, str]:
+    """Return a new folder among the temporary ones and a note; None where none can be made.
 
-    Precompiled headers are what inductor keeps among them on purpose, ten seconds' work: with ``torch``, a
-    link leads to where they are without us.
+    Precompiled headers are what inductor keeps among them on purpose, ten seconds' work, beside native code
+    that it loads: with ``torch``, a link leads to those of this user, or of this job.
     """
     try:
         folder = new_scratch("host")
     except OSError:
-        return None
-    if torch:
-        with contextlib.suppress(OSError):
-            share_headers(Path(folder))
-    return folder
-
-
-def share_headers(folder: Path) -> None:
-    """Lead who takes ``folder`` for that of temporary files to the precompiled headers of this machine."""
-    kept = Path(tempfile.gettempdir(), f"torchinductor_{_user_as_torch_says()}")
-    kept.mkdir(exist_ok=True)
-    (folder / kept.name).symlink_to(kept)
+        return None, ""
+    try:
+        if torch:
+            kept = default_folder("headers")
+            make_private(kept)
+            Path(folder, f"torchinductor_{_user_as_torch_says()}").symlink_to(kept)
+    except (CacheUnusableError, OSError) as error:
+        return folder, f"no compiled headers are kept: {error}"
+    return folder, ""
 
 
 def _user_as_torch_says() -> str:
@@ -225,6 +234,5 @@ def worker_environment(options: HostOptions) -> dict[str, str]:
     environment["PYTHONUNBUFFERED"] = "1"
     environment["HF_HUB_OFFLINE"] = os.environ.get("HF_HUB_OFFLINE", "1")
     environment.update(options.environment)
-    if options.leases:
-        environment[MARK] = mark_of(options.leases)
+    environment[MARK] = mark_of(options.leases)
     return environment

@@ -1,5 +1,7 @@
 """Processes that escaped with a device: found by a mark in their environment, whatever they have closed.
 
+Each process below a host has the mark, with a lease or without.
+
 A lease that a daemon inherited says that it lives, unless it has closed what it inherited, as daemons do. The
 mark names the command that started it, by a token, and the lease files that it was started under. Whoever
 holds such a lease knows that the command which had it before is dead: it would hold the lease itself.
@@ -17,7 +19,7 @@ from pathlib import Path
 from torchgauge.processes import process_tree
 
 MARK = "TORCHGAUGE_LEASED"
-"""Variable of every process below a host with leases: a token, and each lease as device:inode."""
+"""Variable of every process below a host: a token, and each lease of the host as device:inode."""
 GRACE_S = 1.0
 """Seconds between SIGTERM and SIGKILL."""
 GONE_S = 5.0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import Clock
-from torchgauge.harness import timing_lock_client
-from torchgauge.harness.events import EventReader
+from torchgauge.harness.events import TIMING_LOCK, EventReader, create
 from torchgauge.harness.job import Job
 from torchgauge.harness.pool.full_disks import FullDisks, worker_folders
 from torchgauge.harness.pool.host_process import HostProcess
@@ -18,13 +20,15 @@ from torchgauge.processes.control_group import oom_kills
 from torchgauge.processes.host_memory import available_memory
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import Phase, RunSettings, to_json
-from torchgauge.results.atomic_file import storage_errors
+from torchgauge.results.atomic_file import storage_errors, writing_aside
 
 TICK_S = 0.1
 QUIET_TICK_S = 0.5
 """Seconds between looks at the worker; fewer while it times, so that looking disturbs less."""
 LOST_S = 10.0
 """Seconds that a host may take to end a worker that it was told to kill."""
+LOG_MARGIN = 1 << 10
+"""Bytes of a log beyond its limit: the line that says what was left out."""
 TIMED = (Phase.WARMUP, Phase.MEASURE)
 
 Listener = Callable[[dict[str, Any]], None]
@@ -35,7 +39,8 @@ Listener = Callable[[dict[str, Any]], None]
 class Ending:
     """How a worker's process ended, and why it was killed if it was.
 
-    ``status`` is the wait status; ``killed`` is ``"timeout"``, ``"memory"``, ``"cancelled"`` or empty;
+    ``status`` is the wait status; ``killed`` is ``"timeout"``, ``"memory"``, ``"cancelled"``, ``"forged"``
+    (it wrote what is not an event) or empty;
     ``lost`` says that the host itself went away; ``full`` which disks had no room left, in words.
     """
 
@@ -72,36 +77,41 @@ class Place:
         """The worker wants to time, or has timed."""
 
 
-@dataclass(frozen=True)
 class JobFiles:
-    """The scratch files through which parent and worker speak, and the ``log`` that is kept."""
+    """The scratch files through which parent and worker speak, and the ``log`` that is kept.
 
-    job: Path
-    events: Path
-    cursor: Path
-    printed: Path
-    log: Path
+    They lie in a folder of this worker alone, whose name no earlier worker can guess, and the parent reads
+    them by the descriptors that created them. Raises :class:`InfrastructureError` on a failing disk.
+    """
 
-    @classmethod
-    def at(cls, stem: Path, log: Path) -> JobFiles:
-        """Files beside each other that begin with ``stem``."""
-        names = ("job", "events", "cursor", "printed")
-        job, events, cursor, printed = (stem.with_suffix(f".{name}") for name in names)
-        return cls(job, events, cursor, printed, log)
-
-    def write(self, job: Job) -> None:
-        """Write ``job`` for the worker; raises :class:`InfrastructureError` on a failing disk."""
-        with storage_errors(self.job):
-            told = replace(job, events=str(self.events), cursor=str(self.cursor))
+    def __init__(self, work: Path, log: Path, job: Job) -> None:
+        self.log, cases = log, [] if job.group is None else [each.case.key for each in job.group.cases]
+        with storage_errors(work):
+            self.folder = Path(tempfile.mkdtemp(prefix="job-", dir=work))
+            events, cursor, self.job, self.printed = (
+                self.folder / name for name in ("events", "cursor", "job", "printed")
+            )
+            self.reader = EventReader(events, cursor, cases)
+            self._printed = create(self.printed)
+            told = replace(job, events=str(events), cursor=str(cursor))
             self.job.write_text(to_json(told), encoding="utf-8")
 
-    def finish(self) -> None:
-        """Keep what the worker printed, without secrets, and remove the rest; raises as :meth:`write`."""
-        if self.printed.exists():
-            with storage_errors(self.log):
-                self.log.write_bytes(known_secrets().hide_bytes(self.printed.read_bytes()))
-        for file in (self.job, self.events, self.cursor, self.printed):
-            file.unlink(missing_ok=True)
+    def finish(self, most: int) -> None:
+        """Keep ``most`` bytes of what the worker printed, without secrets, and remove the files.
+
+        Whatever a model has put in the place of the log is replaced. Raises as the start.
+        """
+        printed = known_secrets().hide_bytes(
+            os.pread(self._printed, min(most, os.fstat(self._printed).st_size), 0)
+        )
+        os.close(self._printed)
+        self.reader.close()
+        with storage_errors(self.log), writing_aside(self.log) as aside:
+            aside.write_bytes(printed)
+            if self.log.is_dir() and not self.log.is_symlink():
+                shutil.rmtree(self.log, ignore_errors=True)
+            aside.replace(self.log)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -138,8 +148,7 @@ class Watch:
     _kill_sent: float = 0.0
 
     def __post_init__(self) -> None:
-        self._reader = EventReader(self.files.events, self.files.cursor)
-        self._disks = FullDisks(worker_folders(self.files.events.parent, self.files.log.parent))
+        self._disks = FullDisks(worker_folders(self.files.folder, self.files.log.parent))
         self._started = self._entered = self._active()
 
     def follow(self) -> Ending:
@@ -168,7 +177,7 @@ class Watch:
         for event in self._new_events():
             if event["ev"] == "phase":
                 ending.phase, self._entered = Phase(event["phase"]), self._active()
-            if event["ev"] == timing_lock_client.EVENT:
+            if event["ev"] == TIMING_LOCK:
                 self.place.lock(wanted=event["wanted"])
         if reply is None:
             ending.lost = True
@@ -213,20 +222,22 @@ class Watch:
 
     def _end(self) -> bool:
         self._new_events()
-        self.ending.cursor = self._reader.cursor()
+        self.ending.cursor = self.files.reader.cursor()
         self.ending.duration_s = self._active() - self._started
         self.ending.full = self._disks.said
-        self.files.finish()
+        self.files.finish(self.limits.settings.log_limit_bytes + LOG_MARGIN)
         self.ended = True
         return True
 
     def _new_events(self) -> list[dict[str, Any]]:
         if self.ending.killed:
             return []
-        found = self._reader.read()
+        found = self.files.reader.read()
         self.ending.events += found
         for event in found:
             self.on_event(event)
+        if self.files.reader.problem:
+            self.condemn("forged", self.files.reader.problem)
         return found
 
 

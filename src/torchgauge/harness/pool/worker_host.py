@@ -6,7 +6,7 @@ Every command that measures uses it. :meth:`WorkerHost.run` returns when a worke
 
 from __future__ import annotations
 
-import itertools
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,8 +21,6 @@ from torchgauge.harness.pool.watch import TICK_S, Ending, JobFiles, Limits, List
 from torchgauge.results.atomic_file import storage_errors
 
 READY_TIMEOUT_S = 300.0
-_NUMBERS = itertools.count(1)
-"""Files of the jobs of all hosts lie in one folder."""
 
 
 @dataclass
@@ -53,6 +51,7 @@ class WorkerHost:
             options = replace(self.options, warm=warm and self.options.warm)
             log = self.submission.folder / "logs" / "host.log"
             self._process = HostProcess(options, log, self.submission.clock)
+            self.notes += filter(None, [self._process.note])
 
     def ready(self) -> bool:
         """Wait for it; one that dies of its imports is started anew without them: a worker may die of them.
@@ -84,8 +83,7 @@ class WorkerHost:
         """Give ``job`` to a worker of the host, which is ready; what watches it."""
         assert self._process is not None
         submission, settings = self.submission, self.submission.plan.settings
-        files = JobFiles.at(self.work / str(next(_NUMBERS)), log)
-        files.write(job)
+        files = JobFiles(self.work, log, job)
         limits = Limits.of(settings, submission.clock, submission.cancelled)
         self._process.send(
             cmd="run", job=str(files.job), log=str(files.printed), log_limit=settings.log_limit_bytes
@@ -140,7 +138,7 @@ class WorkerHost:
         process, submission = self._process, self.submission
         assert process is not None
         with storage_errors(self.work):
-            pipes = Pipes.make(self.work / str(next(_NUMBERS)))
+            pipes = Pipes.make(self.work / secrets.token_hex(8))
         process.wake_on(pipes.asks)
         self.lock.wait_for_quiet(submission.cancelled)
         place = Beside(self.lock, Member(process.pid, submission.clock, grant=pipes.grant, device=self.name))

@@ -131,6 +131,9 @@ class Host:
 
     def start(self, command: dict[str, Any]) -> None:
         """Give ``command`` to a worker, the one that waits where there is one."""
+        self.log = CappedLog(
+            command["log"], command["log_limit"]
+        )  # before a model runs that could replace it
         spare = self.spare or self.fork()
         self.spare = None
         try:
@@ -141,7 +144,6 @@ class Host:
             spare = self.fork()
             os.write(spare.control, command["job"].encode() + b"\n")
         os.close(spare.control)
-        self.log = CappedLog(command["log"], command["log_limit"])
         self.pid, self.output = spare.pid, spare.output
         self.selector.register(self.output, selectors.EVENT_READ, "output")
         self.reply("started", pid=self.pid)

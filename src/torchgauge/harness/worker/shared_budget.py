@@ -24,8 +24,10 @@ class SharedBudget:
         if not self.path:
             return 0.0
         try:
-            found = float(Path(self.path).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe in its place keeps nobody waiting
+            with os.fdopen(fd, "rb") as file:
+                found = float(file.read(64))
+        except (OSError, ValueError, TypeError):
             return 0.0
         return found if math.isfinite(found) and found > 0.0 else 0.0
 
