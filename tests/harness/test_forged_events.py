@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 REASONS = {
     "bad_json": "Expecting property name",
     "deep_json": "recursion",
