@@ -171,7 +171,7 @@ def test_the_others_end_when_rank_0_is_killed(sandbox: Any, start: Start) -> Non
     words, port = ("--models", "hangs", "--timeout", "120"), free_port()
     first, second = (of_rank(start, sandbox, rank, port, *words) for rank in range(2))
     until = time.monotonic() + 120
-    while not list(Path(sandbox.store_path).glob("runs/*/work/*.events")) and time.monotonic() < until:
+    while not list(Path(sandbox.store_path).glob("runs/*/work/*/events")) and time.monotonic() < until:
         time.sleep(0.2)
     assert first.poll() is None
     first.send_signal(signal.SIGKILL)
@@ -199,7 +199,7 @@ def test_a_process_that_is_gone_ends_its_cases_and_no_others(
     words, port = ("--models", "hangs,agrees", "--timeout", "100"), free_port()
     first, second = (of_rank(start, sandbox, rank, port, *words) for rank in range(2))
     until = time.monotonic() + 120
-    while not list(Path(sandbox.store_path).glob("runs/*/work/*.events")) and time.monotonic() < until:
+    while not list(Path(sandbox.store_path).glob("runs/*/work/*/events")) and time.monotonic() < until:
         time.sleep(0.2)
     second.send_signal(end)
     code, said = ended(first)

@@ -34,9 +34,9 @@ def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, e
     store = ("--store", str(sandbox.store_path))
     words = ("--device", "fake", "--config", "eager", "--models", MODELS, "--prefetch", prefetch)
     process = sandbox.start("run", "slow", *words, *PROBED, *store)
-    _wait(lambda: list(sandbox.store_path.glob("runs/[!.]*/work/**/*.events")), "no worker")
+    _wait(lambda: list(sandbox.store_path.glob("runs/[!.]*/work/**/events")), "no worker")
     _wait(
-        lambda: any(_in_build(path) for path in sandbox.store_path.glob("runs/[!.]*/work/**/*.events")),
+        lambda: any(_in_build(path) for path in sandbox.store_path.glob("runs/[!.]*/work/**/events")),
         "no build",
     )
     before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
