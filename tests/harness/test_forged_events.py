@@ -16,6 +16,9 @@ REASONS = {
     "endless_line": "without an end",
     "wrong_type": "expected str",
     "foreign_case": "a case of another group",
+    "huge_time": "non-finite",
+    "huge_block": "no table can hold",
+    "huge_fact": "no table can hold",
 }
 
 

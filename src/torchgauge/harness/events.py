@@ -150,7 +150,7 @@ def message_in(line: bytes, kinds: Kinds) -> dict[str, Any]:
     Raises ``ValueError``, in one line, where it is of none of ``kinds`` or lacks a field of its kind.
     """
     try:
-        message: dict[str, Any] = known_secrets().hide_in(json.loads(line))
+        message: dict[str, Any] = known_secrets().hide_in(json.loads(line, parse_int=_integer))
         for field, kind in {"ev": str, **kinds[message["ev"]]}.items():
             name = field.rstrip("?")
             if name in message or name == field:
@@ -161,3 +161,9 @@ def message_in(line: bytes, kinds: Kinds) -> dict[str, Any]:
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:200]) from error
     return message
+
+
+def _integer(text: str) -> int:
+    if (value := int(text)).bit_length() > 63:
+        raise ValueError(f"an integer of {len(text)} digits, which no table can hold")
+    return value

@@ -28,7 +28,7 @@ class Measurement:
     def __post_init__(self) -> None:
         if bool(self.samples) == bool(self.absent):
             raise ValueError(f"{self.metric}: samples or the reason of their absence, never both or neither")
-        if not all(map(math.isfinite, self.samples)):
+        if not math.isfinite(sum(each * each for each in self.samples)):
             raise ValueError(f"{self.metric}: a non-finite sample; a missing value is a reason")
         if self.blocks and len(self.blocks) != len(self.samples):
             raise ValueError(

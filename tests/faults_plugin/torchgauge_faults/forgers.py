@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +87,12 @@ def _plant(own: Path) -> None:
             (work / name).mkdir(exist_ok=True)
 
 
-def _keys(value: Any) -> list[str]:
-    """The keys of all cases in a plan, computed as the records do."""
+def _keys(value: Any, model: str = "") -> list[str]:
+    """The keys of all cases in a plan, or of those of ``model``, computed as the records do."""
     from torchgauge.records import Plan, from_plain
 
-    return [each.case.key for each in from_plain(Plan, value).cases]
+    cases = [each.case for each in from_plain(Plan, value).cases]
+    return [each.key for each in cases if model in ("", each.workload.model)]
 
 
 def _passed(key: str) -> dict[str, Any]:
@@ -108,6 +110,24 @@ def _passed(key: str) -> dict[str, Any]:
 
 def _crash(_own: Path) -> None:
     os._exit(3)
+
+
+CLAIMS: dict[str, dict[str, Any]] = {
+    "huge_time": {"samples": [1e308] * 20},
+    "huge_block": {"blocks": [10**400] * 20},
+    "huge_fact": {},
+}
+
+
+def _claim(model: str, own: Path) -> None:
+    """Report numbers for this case that no sum or no table can hold, and end."""
+    keys = _keys(json.loads((_work(own).parent / "plan.json").read_text()), model)
+    outcome = _passed(keys[0])
+    outcome["measurements"][0] |= CLAIMS[model]
+    outcome["facts"] = [["huge", 10**400]] if model == "huge_fact" else []
+    with own.open("a") as file:
+        file.write(json.dumps({"ev": "outcome", "t": 1.0, "outcome": outcome}) + "\n")
+    os._exit(0)
 
 
 def _link(own: Path) -> None:
@@ -174,6 +194,7 @@ def _share(_own: Path) -> None:
 
 
 ATTACKS: dict[str, Callable[[Path], None]] = {
+    **{model: partial(_claim, model) for model in CLAIMS},
     "plants": _plant,
     "crashes": _crash,
     "linked": _link,

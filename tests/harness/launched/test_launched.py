@@ -169,7 +169,7 @@ def test_the_others_end_when_rank_0_is_killed(sandbox: Any, start: Start) -> Non
     """With their workers, wherever they are."""
     words, port = ("--models", "hangs", "--timeout", "120"), free_port()
     first, second = (of_rank(start, sandbox, rank, port, *words) for rank in range(2))
-    wait_until(lambda: list(Path(sandbox.store_path).glob("runs/*/work/*.events")), "the first worker")
+    wait_until(lambda: list(Path(sandbox.store_path).glob("runs/*/work/*/events")), "the first worker")
     assert first.poll() is None
     first.send_signal(signal.SIGKILL)
     assert ended(first)[0] == -signal.SIGKILL
@@ -194,7 +194,7 @@ def test_a_process_that_is_gone_ends_its_cases_and_no_others(
     """Rank 1 is killed, or stopped, while the first case runs: both cases have a row that names it."""
     words, port = ("--models", "hangs,agrees", "--timeout", "120"), free_port()
     first, second = (of_rank(start, sandbox, rank, port, *words) for rank in range(2))
-    wait_until(lambda: list(Path(sandbox.store_path).glob("runs/*/work/*.events")), "the first worker")
+    wait_until(lambda: list(Path(sandbox.store_path).glob("runs/*/work/*/events")), "the first worker")
     second.send_signal(end)
     code, said = ended(first)
     assert code == 3, said

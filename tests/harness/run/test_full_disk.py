@@ -36,7 +36,7 @@ def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, e
     words = ("--device", "fake", "--config", "eager", "--models", MODELS, "--prefetch", prefetch)
     process = sandbox.start("run", "slow", *words, *PROBED, *store)
     wait_until(
-        lambda: any(_in_build(path) for path in sandbox.store_path.glob("runs/[!.]*/work/**/*.events")),
+        lambda: any(_in_build(path) for path in sandbox.store_path.glob("runs/[!.]*/work/**/events")),
         "a worker that builds",
     )
     before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
