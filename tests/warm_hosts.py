@@ -125,6 +125,7 @@ def _template_of(command: list[str]) -> socket.socket | None:
     }
     alike = [variables, limits, sorted(os.sched_getaffinity(0)), os.getpriority(os.PRIO_PROCESS, 0)]
     alike += [os.getuid(), Path("/proc/self/cgroup").read_text(encoding="utf-8")]
+    alike += sorted(str(path.readlink()) for path in Path("/proc/self/ns").iterdir())
     key = hashlib.sha256(json.dumps(alike).encode()).hexdigest()[:16]
     nursery = socket.socket(socket.AF_UNIX)
     nursery.connect(f"{folder}/nursery")

@@ -18,9 +18,14 @@ def unwrapped(text: str) -> str:
     return " ".join(text.split())
 
 
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "HF_MODULES_CACHE")
+
+
 def variables_of_the_model(sandbox, **variables: str) -> dict[str, str]:
     """The variables that a measured model was given, by its log."""
     words = ("forgers", "--tier", "full", "--models", "tells", "--device", "fake", "--config", "eager")
+    for name in CACHES:  # torch, once imported by pytest, may have set them
+        sandbox.environment.pop(name, None)
     done = sandbox.measure(*words, **variables)
     assert done.returncode == 0, done.stderr
     (log,) = (sandbox.folder().path / "logs").glob("*tells*-1.log")
@@ -36,7 +41,7 @@ def test_a_job_has_its_caches_of_code_to_itself(sandbox, tmp_path: Path) -> None
     """In GitHub Actions they lie in the folder that goes with the job, and those of compiled models too."""
     job = {"GITHUB_ACTIONS": "true", "RUNNER_TEMP": str(tmp_path / "job"), "TORCHGAUGE_COMPILE_CACHE": ""}
     given = variables_of_the_model(sandbox, **job)
-    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "HF_MODULES_CACHE"):
+    for name in CACHES:
         assert given[name].startswith(job["RUNNER_TEMP"]), name
     shown = sandbox.run("cache", "list", **job)
     assert job["RUNNER_TEMP"] in shown.stdout + shown.stderr
