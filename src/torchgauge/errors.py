@@ -124,6 +124,10 @@ class UnobservableError(TorchgaugeError):
     """What a model returned cannot be compared, or holds nothing to compare: nobody could call it right."""
 
 
+class NotRunError(TorchgaugeError):
+    """Steps of a case that did not enter the code that its configuration names."""
+
+
 class ClockContradictionError(TorchgaugeError):
     """The clocks that a device is timed by contradict each other: which, and by how much."""
 

@@ -248,6 +248,12 @@ class Noisy(torch.nn.Module):
         super().train()
         self.scheduler.step()
 """,
+    "maml": HEAD,
+    "dcgan": HEAD
+    + """
+    def set_module(self, module):
+        pass
+""",
     "needs_grad": HEAD
     + """
     def eval(self):

@@ -85,7 +85,7 @@ class SideRun(GroupRun):
                 return None
             self.served += command["steps"]
             try:
-                with self.running(state):
+                with self.running(state), self.observed(state, command["steps"]):
                     columns = recorder.block(command["steps"])
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
                 return error

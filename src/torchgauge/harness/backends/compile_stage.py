@@ -14,7 +14,7 @@ from typing import Any
 from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR, Knobs
-from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
+from torchgauge.harness.backends.prepared import BackendSession, Entries, Look, Prepared, Step
 from torchgauge.harness.cold_sampling import NOT_SAMPLED
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
 from torchgauge.harness.worker import compilation
@@ -76,7 +76,8 @@ class CompileStage:
         if self.graphs is not None:
             self.graphs.clear()
         call = self.make()
-        prepared = Prepared(call, settled=False, evidence={FACT: origin} if origin else {})
+        prepared = Prepared(call, settled=False, entries=Entries())
+        prepared.evidence.update({FACT: origin} if origin else {})
         prepared.context = lambda: self._running(cache, prepared)
         with prepared.context():
             seconds, cpu = spent_in(lambda: session.first_call(call))
@@ -107,8 +108,8 @@ class CompileStage:
             inside.enter_context(compilation.fallback_watch().charging(prepared.degraded))
             if knobs is not None:
                 inside.enter_context(knobs.frozen() if fresh else knobs.watched())
-            if graphs is not None and not fresh:
-                inside.enter_context(captured(graphs, compiler_of(self.configuration)))
+            if prepared.entries is not None and not fresh:
+                inside.enter_context(captured(prepared.entries, compiler_of(self.configuration), graphs))
             inside.enter_context(self.around())
             yield
 

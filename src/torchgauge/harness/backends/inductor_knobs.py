@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from torchgauge.counted import counted
-from torchgauge.harness.backends.prepared import BackendSession
+from torchgauge.harness.backends.prepared import BackendSession, Entries
 from torchgauge.harness.worker.captured_graphs import Graph, captured
 from torchgauge.records import Configuration, Scalar
 from torchgauge.suites.suite import HOST
@@ -108,7 +108,7 @@ class Knobs:
             freezing.freeze = freeze
 
     def _handed_over(self) -> AbstractContextManager[None]:
-        return captured(self.graphs, INDUCTOR) if self.settings.get(FREEZING) else nullcontext()
+        return captured(Entries(), INDUCTOR, self.graphs) if self.settings.get(FREEZING) else nullcontext()
 
     @contextmanager
     def _choosing(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ from torchgauge import registry
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import MissingPackageError, PluginError, add_note, note_on
 from torchgauge.harness.backends.backend import Backend
-from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.records import Configuration, Measurement, Scalar
 
 Step = Callable[[], Any]
@@ -94,6 +94,25 @@ def _nothing() -> None:
     """Nothing is to be done."""
 
 
+class Entries:
+    """Counts how often code that a backend made for one case is entered: evidence that the case ran.
+
+    ``watched`` says whether every entry is counted; torch that lets nobody count is not ``watched``.
+    """
+
+    def __init__(self) -> None:
+        self.count, self.watched = 0, False
+
+    def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that counts itself and runs ``call``."""
+
+        def entered(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            return call(*args, **kwargs)
+
+        return entered
+
+
 @dataclass
 class Prepared:
     """A workload made ready to run by a backend.
@@ -106,7 +125,8 @@ class Prepared:
     what was kept from earlier runs may be to blame for a wrong result; it is told what was wrong.
     ``rule`` judges a result where a tolerance is not what it has to keep: given what eager showed, what it
     shows, and what the tolerance would say, it returns another verdict (a ``worker.accuracy.Verdict``).
-    ``stranger`` says whose code it is where it is not ours.
+    ``stranger`` says whose code it is where it is not ours. ``entries`` counts how often code that the
+    backend made is entered; a ``call`` without is counted itself, unless it is the module as it was built.
     """
 
     call: Callable[..., Any]
@@ -121,6 +141,7 @@ class Prepared:
     rule: Callable[[Any, Any, Any], Any] | None = None
     close: Callable[[], None] = _nothing
     stranger: str = ""
+    entries: Entries | None = None
 
 
 def prepare(
@@ -140,7 +161,7 @@ def prepare(
 
     def made_by_backend() -> Prepared:
         found = import_module(backend.implementation).prepare(subject, configuration, session)
-        return checked(found, backend)
+        return checked(found, backend, subject)
 
     if backend.implementation.startswith("torchgauge."):  # ours say it by their frame
         return made_by_backend()
@@ -195,8 +216,8 @@ def refuse_changes(said: str, changed: Iterable[str]) -> None:
         raise PluginError(f"{said} changes {', '.join(changed)} of the whole process")
 
 
-def checked(made: Any, backend: Backend) -> Prepared:
-    """``made`` by ``backend``, where it is what the seam says; raises :class:`PluginError`."""
+def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
+    """Return ``made`` by ``backend`` of ``subject``, its calls counted; raises :class:`PluginError`."""
     said = f"backend {backend.name!r}"
     if not isinstance(made, Prepared) or not callable(made.call) or not callable(made.context):
         raise PluginError(
@@ -206,6 +227,14 @@ def checked(made: Any, backend: Backend) -> Prepared:
     if not plain or not all(isinstance(each, str) for each in (*made.degraded, *made.evidence)):
         raise PluginError(f"{said}: evidence is a dict of facts by name, degraded a list of reasons")
     check_measurements(said, made.measurements)
+    call, wrappable = made.call, getattr(subject.built, "wrappable", True)
+    if made.entries is None and wrappable and call is not subject.module:
+        made.entries = Entries()
+        made.entries.watched = True
+        if isinstance(call, RemadeCall):
+            made.call = replace(call, call=made.entries.counted(call.call))
+        else:
+            made.call = made.entries.counted(call)
     return made
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from torchgauge.harness.backends.prepared import Entries
 from torchgauge.harness.worker.flex_blocks import Blocks, blocks_of
 
 REGION, FLEX, SDPA = "invoke_subgraph", "flex_attention", "scaled_dot_product_attention"
@@ -41,30 +42,43 @@ class Graph(NamedTuple):
 
 
 @contextmanager
-def captured(graphs: list[Graph], compiler: str) -> Iterator[None]:
-    """Add each graph that is compiled inside; nothing where dynamo has no such function.
+def captured(entries: Entries, compiler: str, graphs: list[Graph] | None = None) -> Iterator[None]:
+    """Count in ``entries`` how often code is entered that is compiled inside; add each graph to ``graphs``.
 
-    ``flex_attention`` that runs uncompiled, behind a graph break, is captured as well, for ``eager``: such a
-    graph counts with no calls, unless ``eager`` is the ``compiler`` of the case.
+    Nothing is counted where dynamo has no such function. ``flex_attention`` that runs uncompiled, behind a
+    graph break, is captured as well, for ``eager``: such a graph has no calls and its code is not counted,
+    unless ``eager`` is the ``compiler`` of the case.
     """
     output: Any = import_module("torch._dynamo.output_graph").OutputGraph
     hand_over = getattr(output, HAND_OVER, None)
     if hand_over is None:
         yield
         return
+    entries.watched = True
 
     def seen(self: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
         inputs = args[0] if args else self.example_inputs()
         compiled = hand_over(self, graph, *args, **kwargs)  # which inlines regions in the graph itself
         uncompiled = getattr(self.compiler_fn, "compiler_name", "") == EAGER != compiler
-        graphs.append(Graph() if uncompiled else read(graph, inputs))
-        return compiled
+        if graphs is not None:
+            graphs.append(Graph() if uncompiled else read(graph, inputs))
+        return compiled if uncompiled else entries.counted(_forced(compiled))
 
     setattr(output, HAND_OVER, seen)
     try:
         yield
     finally:
         setattr(output, HAND_OVER, hand_over)
+
+
+def _forced(compiled: Any) -> Any:
+    """Return ``compiled`` with its code generated, as dynamo does for a lazy module that it recognises."""
+    lazy = getattr(compiled, "__self__", compiled)
+    generate = getattr(lazy, "real_recompile", None)
+    if generate is None:
+        return compiled
+    generate()
+    return lazy.forward
 
 
 def read(graph: Any, inputs: Any = ()) -> Graph:

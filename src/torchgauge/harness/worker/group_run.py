@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import ClockContradictionError, PluginError
-from torchgauge.harness.backends.backend import as_compiled, beside
+from torchgauge.errors import ClockContradictionError, NotRunError, PluginError
+from torchgauge.harness.backends.backend import as_compiled, beside, compiler_of
 from torchgauge.harness.backends.prepared import BackendSession, refuse_changes, restored
 from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import NOBODY, EventWriter
@@ -47,6 +47,8 @@ from torchgauge.suites.suite import BuiltWorkload, Work
 if TYPE_CHECKING:
     from torchgauge.harness.worker.python_checks import PythonChecks
     from torchgauge.harness.worker.torch_checks import TorchChecks
+
+NOT_RUN = "the configuration did not run"
 
 
 class GroupRun:
@@ -126,6 +128,32 @@ class GroupRun:
                 yield
         finally:
             self.events.point(NOBODY)
+
+    @contextmanager
+    def observed(self, state: CaseState, steps: int = 1) -> Iterator[None]:
+        """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
+
+        A step of upstream's own may leave its module out, so one entry in a block is enough.
+        """
+        wrappable = self.subject is None or getattr(self.subject.built, "wrappable", True)
+        before = self._entered()
+        yield
+        entered = {code: count - before[code] for code, count in self._entered().items()}
+        own, name = state.prepared.entries, state.planned.case.configuration.name
+        count = entered.pop(_code_of(state))
+        if own is not None and own.watched and count < (steps if wrappable else 1):
+            said = f"{NOT_RUN}: {counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
+            raise NotRunError("; ".join([said, *state.prepared.degraded]))
+        if any(entered.values()):
+            raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
+
+    def _entered(self) -> dict[tuple[object, ...], int]:
+        """Return how often code was entered so far, by what cases that may share it have in common."""
+        entered = dict.fromkeys(map(_code_of, self.states), 0)
+        for state in self.states:
+            if state.prepared.entries is not None:
+                entered[_code_of(state)] += state.prepared.entries.count
+        return entered
 
     def _restored(self, state: CaseState) -> AbstractContextManager[None]:
         """Notice what strangers change of the process while they run, and put it back; ours do not."""
@@ -270,15 +298,20 @@ class GroupRun:
             try:
                 assert self.own_run is not None
                 name, own = self.group.workload.mode, list(all_series.values())
+                before = self._entered()
                 with self._restored(self.live[0]):
                     found = measured(name, self.own_run, own, self.session, self.settings)
             except Exception as error:  # noqa: BLE001  the scenario's own failure: it becomes their status
                 for state in self.live:
                     self.end_raised(state, error)
                 return
+        entered = self._entered()
         for state in self.live:
             series = all_series[state.index]
             state.measurements += found.get(series.key, [])
+            watched = state.prepared.entries is not None and state.prepared.entries.watched
+            if series.failed is None and watched and entered[_code_of(state)] == before[_code_of(state)]:
+                series.failed = NotRunError(NOT_RUN)
             if series.failed is not None:
                 self.end_raised(state, series.failed)
             else:
@@ -325,8 +358,9 @@ class GroupRun:
         assert self.checks is not None
         subject = self.checks.with_call(state.prepared.call)
         settled = state.prepared.settled
-        running, closer = partial(self.running, state), self.clocks.closer()
-        return Series(state.key, step, subject, running, settled=settled, closer=closer)
+        running, observed = partial(self.running, state), partial(self.observed, state)
+        closer = self.clocks.closer()
+        return Series(state.key, step, subject, running, observed, settled=settled, closer=closer)
 
     def _report(self, all_series: dict[int, Series], stopped: str, taken: dict[str, Scalar]) -> None:
         for state in self.live:
@@ -400,3 +434,14 @@ class GroupRun:
         if stale:
             why = "the result stays the same where the inputs change"
             self.end_wrong(state, Cause.TOLERANCE, f"{stale}: {why}")
+
+
+def _code_of(state: CaseState) -> tuple[object, ...]:
+    """Return what is equal for cases that may run each other's code.
+
+    Dynamo keeps code by function, guards and back end, and so does not compile again what an equal back end
+    has compiled for another case.
+    """
+    one = state.planned.case.configuration
+    compiler = compiler_of(one)
+    return (compiler, one.compile_mode, one.options, one.dynamic, one.fullgraph) if compiler else (state.key,)

@@ -44,7 +44,8 @@ class Series:
     """One configuration's step function with the samples taken so far.
 
     ``subject`` is what the step was made of, for scenarios that measure no steps. ``running`` is entered
-    around whatever runs of it. ``settled`` says that its step has run in this process and compiles nothing
+    around whatever runs of it, and ``observed`` around a number of steps that must run its configuration.
+    ``settled`` says that its step has run in this process and compiles nothing
     the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the last ``steps``
     calls were the block of round ``number`` (others warm up, settle after a pause, or are profiled).
     ``closer`` waits for what a block computes, where the device may lag behind the host; ``late`` has the
@@ -55,6 +56,7 @@ class Series:
     step: Callable[[], Any]
     subject: Any = None
     running: Callable[[], AbstractContextManager[Any]] = nullcontext
+    observed: Callable[[int], AbstractContextManager[Any]] = nullcontext
     settled: bool = False
     inner: int = 1
     warmup: str = ""

@@ -228,7 +228,8 @@ def _sample(series: Series, session: DeviceSession, timer: EventTimer | None) ->
     try:
         long = bool(series.wall) and series.wall[-1] * series.inner > LONG_BLOCK_S
         closer = series.closer if long else None
-        block = time_block(series.step, series.inner, session, timer, closer)
+        with series.observed(series.inner):
+            block = time_block(series.step, series.inner, session, timer, closer)
         return replace(block, throttled=getattr(session, "throttled_for", str)())
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
         series.failed = error

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.errors import UnobservableError
+from torchgauge.errors import NotRunError, UnobservableError
 from torchgauge.harness.backends.backend import backend_named, compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR
@@ -109,7 +109,8 @@ class TorchChecks:
         """What is wrong with one more observation of ``state``, by the rule that the first one passed."""
         if self.observer is None:
             return None
-        found = self.observer.observe(state.prepared.call)
+        with self.run_.observed(state):
+            found = self.observer.observe(state.prepared.call)
         compiled = state.planned.case.configuration.compiled
         host = None if compiled else self.reference.host
         repeated = not compiled and host is None
@@ -224,6 +225,8 @@ class TorchChecks:
         """Judge ``found`` against ``expected``: float64 is no yardstick between a run and its repetition."""
         assert self.observer is not None
         expected, found = self.observer.complete(expected, found)
+        if hasattr(self.scenario, "settled"):
+            found = self.scenario.settled(self.subject, expected, found)
         fp64 = None if repeated else self.reference.fp64
         if hasattr(self.scenario, "judge"):
             verdict: Verdict = self.scenario.judge(expected, found, fp64, tolerance)
@@ -279,7 +282,7 @@ class TorchChecks:
                 if retry is None:
                     raise
                 trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-                self._judge(state, lambda: checked(retry(trouble), backend))
+                self._judge(state, lambda: checked(retry(trouble), backend, self.subject))
         except WrongResultError as error:
             self.run_.end_wrong(state, error.verdict.cause or Cause.TOLERANCE, error.verdict.detail)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
@@ -295,8 +298,13 @@ class TorchChecks:
         verdict = None
         if self.observer is not None:
             run.enter(Phase.ACCURACY, state)
-            with run.running(state):
-                found = self.observer.observe(state.prepared.call)
+            try:
+                with run.running(state), run.observed(state):
+                    found = self.observer.observe(state.prepared.call)
+            except NotRunError as error:
+                state.prepared.judged()
+                more = [why for why in state.prepared.degraded if why not in str(error)]
+                raise NotRunError("; ".join([str(error), *more])) from None
             rule = state.prepared.rule
             verdict = self._compare(self.eager, found, state.planned.tolerance, rule=rule)
             kept = state.accuracy.eager_spread if state.accuracy else None

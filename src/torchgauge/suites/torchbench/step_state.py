@@ -90,6 +90,12 @@ class Snapshot:
         """Path and live tensor of everything that can be trained."""
         return ((path, tensor) for path, tensor in self.tensors.items() if path in self.trained)
 
+    def updates(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield path and movement since the snapshot of everything that can be trained."""
+        for path, tensor in self.parameters():
+            if tensor.shape == self._copies[path].shape:
+                yield path, tensor.detach() - self._copies[path]
+
     def changed(self) -> bool:
         """Whether a parameter differs from its copy or has a gradient."""
         return any(

@@ -16,10 +16,19 @@ from typing import Any
 import torch
 
 from torchgauge.errors import NotOfferedError
+from torchgauge.suites.outputs import Observation
 from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.suite import HOST, BuiltWorkload
 from torchgauge.suites.torchbench.reasons import Facts, explained
 from torchgauge.suites.torchbench.step_state import Snapshot
+
+PARAMETER, GRADIENT, UPDATE = ".parameter.", ".gradient.", ".update."
+"""Parts of an observation's paths: a parameter after a training step, its gradient, and how far it moved."""
+
+SWAYS = 4.0
+"""How many times the change that the last place of the weights makes another implementation may make."""
+SLIGHT = 1e-5
+"""Share of a tensor's RMS below which nobody asks whether rounding decides it."""
 
 
 def enter() -> None:
@@ -36,6 +45,12 @@ def observe(subject: Any) -> dict[str, Any]:
     """What one seeded step shows, on the host; raises :class:`NotOfferedError` where it does nothing."""
     torch.set_grad_enabled(subject.built.steps.gradients)
     return subject.built.steps.observe(subject)  # type: ignore[no-any-return]
+
+
+def settled(subject: Any, expected: Observation, shown: Observation) -> Observation:
+    """Return ``shown`` with the values of ``expected`` where only rounding decides what a step shows."""
+    steps = subject.built.steps
+    return steps.settled(subject, expected, shown) if isinstance(steps, InvokeSteps) else shown
 
 
 @dataclasses.dataclass
@@ -75,12 +90,20 @@ class ModuleSteps:
 
 @dataclasses.dataclass
 class Instance:
-    """One object of upstream's ``Model`` on one device."""
+    """One object of upstream's ``Model`` on one device: it alone decides what its next step runs.
+
+    ``snapshot`` holds the object with ``module`` in its place, so each return to it ends the use of a call.
+    """
 
     model: Any
     module: Any
     snapshot: Snapshot
     current: Any = None
+
+    def restore(self) -> None:
+        """Return to the remembered state, in which the next step runs the module."""
+        self.snapshot.restore()
+        self.current = self.module
 
     def use(self, call: Any) -> None:
         """Make the next step run ``call`` in the place of the module."""
@@ -114,6 +137,7 @@ class InvokeSteps:
         self.instances = {HOST: host}
         self.construct, self.facts = construct, facts
         self.training, self.gradients = training, gradients
+        self.sway: dict[str, float] | None = None
 
     def place(self, device: Any, dtype: Any) -> Any:
         """The module of the instance on ``device``; raises ``NotImplementedError`` for another dtype."""
@@ -130,7 +154,7 @@ class InvokeSteps:
     def step(self, subject: Any) -> Callable[[], Any]:
         """A function that runs one step, from the remembered state on."""
         instance, call = self._instance(subject), subject.call
-        instance.snapshot.restore()
+        instance.restore()
 
         def run() -> Any:
             instance.use(call)
@@ -153,8 +177,67 @@ class InvokeSteps:
         if not instance.snapshot.changed():
             raise NotOfferedError(_does_nothing(instance.model))
         seen = to_host(_state(instance.snapshot), "state")
-        instance.snapshot.restore()
+        instance.restore()
         return seen
+
+    def settled(self, subject: Any, expected: Observation, shown: Observation) -> Observation:
+        """Return ``shown`` with the values of ``expected`` where only rounding decides what a step shows.
+
+        - An optimizer such as Adam moves each element of a parameter by its rate, in the direction of the
+          gradient's sign. A gradient that is smaller than the difference between both runs has no sign, so
+          such an element may move the other way. An element may also differ in its last place.
+        - A step may turn rounding into other numbers altogether: the generator of a GAN is trained by a
+          discriminator that has just been moved. So eager's step is taken once more, with each weight in its
+          next place, and a tensor may differ from eager's by :data:`SWAYS` times what that changes (RMS).
+        """
+        result = dict(shown)
+        for path, mine in expected.items():
+            other = shown.get(path)
+            if not isinstance(mine, torch.Tensor) or not isinstance(other, torch.Tensor):
+                continue
+            if mine.shape == other.shape and mine.is_floating_point() and mine.numel():
+                gap = _rms(other - mine)
+                if gap > SLIGHT * _rms(mine) and gap <= SWAYS * self._sway(subject, expected).get(path, 0.0):
+                    result[path] = mine
+        for path, update in expected.items():
+            moved = result.get(path)
+            if UPDATE not in path or not isinstance(moved, torch.Tensor) or moved.shape != update.shape:
+                continue
+            at, gradient = path.replace(UPDATE, PARAMETER), path.replace(UPDATE, GRADIENT)
+            gap = (update - moved).abs()
+            rounded = gap <= 2.0 * torch.finfo(update.dtype).eps * expected[at].abs()
+            if (
+                isinstance(slope := expected.get(gradient), torch.Tensor)
+                and gradient in shown
+                and slope.numel()
+            ):
+                noise = (slope - shown[gradient]).abs().max()
+                rounded |= (slope.abs() <= noise) & (gap <= 2.0 * update.abs().max())
+            result[path] = torch.where(rounded, update, moved)
+            result[at] = torch.where(rounded, expected[at], result[at])
+        return result
+
+    def _sway(self, subject: Any, expected: Observation) -> dict[str, float]:
+        """Return by how much (RMS) each tensor of eager's step changes with weights in their next place."""
+        if self.sway is None:
+            plain = subject.run_by(subject.module)
+            step, snapshot = self.step(plain), self._instance(subject).snapshot
+            dice = torch.Generator()
+            with torch.no_grad():
+                for _, weight in snapshot.parameters():
+                    places = torch.randint(-1, 2, weight.shape, generator=dice).to(weight)
+                    weight.mul_(1.0 + places * torch.finfo(weight.dtype).eps)
+            seed_all(subject)
+            step()
+            other = to_host(_state(snapshot), "state")
+            self._instance(subject).restore()
+            pairs = [(path, expected.get(path), tensor) for path, tensor in other.items()]
+            self.sway = {
+                path: _rms(tensor - mine)
+                for path, mine, tensor in pairs
+                if isinstance(mine, torch.Tensor) and mine.shape == tensor.shape and mine.is_floating_point()
+            }
+        return self.sway
 
     def _instance(self, subject: Any) -> Instance:
         for instance in self.instances.values():
@@ -171,11 +254,16 @@ def seed_all(subject: Any) -> None:
         sys.modules["numpy"].random.seed(subject.seed)
 
 
+def _rms(tensor: torch.Tensor) -> float:
+    return float(tensor.double().square().mean().sqrt())
+
+
 def _state(snapshot: Snapshot) -> dict[str, Any]:
     parameters = dict(snapshot.parameters())
     gradients = {path: tensor.grad for path, tensor in parameters.items() if tensor.grad is not None}
     buffers = {path: snapshot.tensors[path] for path in sorted(snapshot.buffers & snapshot.tensors.keys())}
-    return {"parameter": parameters, "gradient": gradients, "buffer": buffers}
+    updates = dict(snapshot.updates())
+    return {"parameter": parameters, "gradient": gradients, "update": updates, "buffer": buffers}
 
 
 def _does_nothing(model: Any) -> str:

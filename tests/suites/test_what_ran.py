@@ -1,0 +1,129 @@
+"""Holds each row to the configuration that it names: the checked and the timed steps ran it, and it is right.
+
+Planted are compilers of ``torch.compile`` that a package brings: wrong by a factor in the forward pass, in a
+gradient, or from some call on, and one that is right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+COMPILERS = """
+import torch
+from torch._dynamo.backends.common import aot_autograd
+
+def wrong(graph, after=0, factor=3.0):
+    calls = []
+    def run(*inputs):
+        calls.append(1)
+        outputs = graph(*inputs)
+        late = len(calls) > after
+        return tuple(factor * each if late and torch.is_tensor(each) and each.is_floating_point() else each
+                     for each in outputs)
+    return run
+
+def faithful(graph, inputs):
+    return graph.forward
+
+def tripled(graph, inputs):
+    return wrong(graph)
+
+def right_at_first(graph, inputs):
+    return wrong(graph, after=8)
+
+def _boxed(make):
+    def compiler(graph, inputs):
+        run = make(graph)
+        def boxed(args):
+            return run(*args)
+        boxed._boxed_call = True
+        return boxed
+    return compiler
+
+gradient_off = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(wrong))
+"""
+ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
+NAMES = ("faithful", "tripled", "right_at_first", "gradient_off")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, fake_torchbench: Any) -> Callable[..., dict[str, Any]]:
+    """Run models of a small checkout, and return the rows by model and configuration."""
+    folder = tmp_path_factory.mktemp("what-ran")
+    fake_torchbench.write(folder / "checkout")
+    package = folder / "package"
+    (package / "planted_compilers-1.0.dist-info").mkdir(parents=True)
+    (package / "planted_compilers.py").write_text(COMPILERS)
+    lines = ["[torch_dynamo_backends]", *(f"{name} = planted_compilers:{name}" for name in NAMES)]
+    (package / "planted_compilers-1.0.dist-info" / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    about = "Metadata-Version: 2.1\nName: planted-compilers\nVersion: 1.0\n"
+    (package / "planted_compilers-1.0.dist-info" / "METADATA").write_text(about)
+
+    named = folder / "compilers.yaml"
+    named.write_text("configurations:\n" + "".join(ENTRY.format(name=name) for name in NAMES))
+
+    def rows(mode: str, models: str, configurations: str) -> dict[str, Any]:
+        store = folder / f"store-{mode}-{configurations}"
+        words = ("--models", models, "--mode", mode, "--config", configurations, "--device", "cpu")
+        quick = ("--measure-seconds", "0.02", "--no-memory-probe", "--no-warm-compile", "--no-calibration")
+        where = ("--torchbench", str(folder / "checkout"), "--store", str(store), "--config-file", str(named))
+        command = [sys.executable, "-m", "torchgauge", "run", "torchbench", *words, *quick, *where, "--json"]
+        environment = {**os.environ, "PYTHONPATH": str(package)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode in {0, 1}, done.stderr
+        command = [sys.executable, "-m", "torchgauge", "results", "query", "--store", str(store), "--json"]
+        table = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        found = json.loads(table)
+        return {f"{row['model']} {row['configuration']}": row for row in found}
+
+    return rows
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+@pytest.mark.parametrize("configurations", ["eager,tripled,faithful", "tripled"])
+def test_compiled_code_of_upstreams_step_is_judged(
+    run: Callable[..., dict[str, Any]], mode: str, configurations: str
+) -> None:
+    """Code that is wrong by a factor of 3 fails beside eager and alone, and code that is right passes."""
+    rows = run(mode, "lennard_jones,maml", configurations)
+    expected = {"eager": "pass", "faithful": "pass", "tripled": "fail_accuracy"}
+    statuses = {name: row["status"] for name, row in rows.items()}
+    assert statuses == {name: expected[name.split()[1]] for name in rows}, rows
+    assert {name.split()[1] for name in rows} == set(configurations.split(","))
+
+
+def test_a_wrong_gradient_of_upstreams_step_is_named(run: Callable[..., dict[str, Any]]) -> None:
+    """The forward pass is right, and the reason names a gradient."""
+    rows = run("training", "lennard_jones", "eager,gradient_off")
+    assert rows["lennard_jones eager"]["status"] == "pass", rows
+    assert rows["lennard_jones gradient_off"]["status"] == "fail_accuracy"
+    assert "state.gradient." in rows["lennard_jones gradient_off"]["reason"]
+
+
+def test_code_that_is_wrong_from_some_step_on_is_found(run: Callable[..., dict[str, Any]]) -> None:
+    """The first eight calls are right."""
+    row = run("training", "lennard_jones", "eager,right_at_first")["lennard_jones right_at_first"]
+    assert (row["status"], row["phase"]) == ("fail_accuracy", "accuracy"), row
+    assert row["reason"].startswith("right before timing, and wrong ")
+
+
+def test_a_step_that_leaves_the_eager_module_in_place_has_no_row_of_the_configuration(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """The configuration did not run, so its row is an error and eager's is a pass."""
+    rows = run("training", "dcgan", "eager,faithful")
+    assert rows["dcgan eager"]["status"] == "pass"
+    row = rows["dcgan faithful"]
+    assert (row["status"], row["phase"]) == ("error", "accuracy"), row
+    assert row["reason"].startswith(
+        "the configuration did not run: 1 step entered the code of faithful 0 times"
+    )
