@@ -53,7 +53,8 @@ def test_a_sound_process_has_results_a_time_and_what_it_used() -> None:
     ended = python(code, json.loads, given='{"figure":\n 7}', log=log)
     assert (ended.results, ended.code, log.getvalue()) == ({"figure": 7}, 0, b"a word\n")
     assert [line for _, line in ended.lines] == ['{"figure":', " 7}"]
-    assert 0 < ended.lines[0][0] <= ended.lines[1][0] <= ended.seconds
+    assert 0 < ended.lines[0][0] <= ended.lines[1][0]
+    assert ended.seconds > 0
     assert ended.cpu_s > 0
     assert ended.used.ru_maxrss > 0
 
