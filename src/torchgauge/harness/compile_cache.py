@@ -188,8 +188,7 @@ def make_private(root: Path) -> None:
         root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         root.mkdir(exist_ok=True, mode=0o700)
     except OSError as error:
-        why = f"{root} cannot be made: {error.strerror or error}; try: mkdir -p {root}"
-        raise CacheUnusableError(why) from error
+        raise CacheUnusableError(f"{root} cannot be made: {error.strerror}; try: mkdir -p {root}") from error
     own = (root, root.parent) if root.parent.name.startswith("torchgauge") else (root,)
     for folder in (*own, own[-1].parent):
         facts = folder.stat()

@@ -214,5 +214,6 @@ def pull_request_in(event: Mapping[str, Any]) -> tuple[str, int, str]:
 def _person(told: Mapping[str, Any], field: str = "user") -> str:
     """Return the login of the person in ``field``; empty for a bot, an organisation and an app's act."""
     user, app = told.get(field), told.get("performed_via_github_app")
-    person = isinstance(user, dict) and user.get("type") == "User" and app is None
-    return str(user.get("login", "")) if person else ""
+    if isinstance(user, dict) and user.get("type") == "User" and app is None:
+        return str(user.get("login", ""))
+    return ""
