@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -177,3 +178,53 @@ def test_a_mistake_is_one_message(process, store, words, code, message) -> None:
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+LOST = "error: output could not be written: "
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")  # noqa: PTH110
+@pytest.mark.parametrize(
+    ("line", "code", "printed"),
+    [
+        ("torchgauge suites | head -c 0", 0, ""),
+        ("torchgauge suites >/dev/full", 3, f"{LOST}No space left on device\n"),
+        ("torchgauge suites list --json >/dev/full", 3, f"{LOST}No space left on device\n"),
+        ("torchgauge suites >&-", 3, f"{LOST}Bad file descriptor\n"),
+        ("GITHUB_ACTIONS=true torchgauge suites >&-", 3, f"{LOST}Bad file descriptor\n"),
+        ("torchgauge suites >/dev/full 2>&1", 3, ""),
+        ("torchgauge suites >&- 2>&-", 3, ""),
+        ("torchgauge suites 2>&- | head -c 0", 0, ""),
+        ("torchgauge ci plan --config nope 2>/dev/full", 2, ""),
+        ("torchgauge ci plan --config nope 2>&-", 2, ""),
+        ("torchgauge --no-such-option 2>&-", 2, ""),
+    ],
+)
+def test_output_that_cannot_be_written_is_no_regression(line, code, printed) -> None:
+    """A reader that left ends the command in peace; a full disk and a closed stream are no verdict."""
+    command = f'torchgauge() {{ "{sys.executable}" -m torchgauge.cli.main "$@"; }}; set -o pipefail; {line}'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (code, printed)
+
+
+@pytest.mark.parametrize(
+    ("error", "printed"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/full/x"), "free disk space"),
+        (RuntimeError("Could not determine home directory."), "set HOME"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), "the command again"),
+    ],
+)
+def test_a_failure_of_the_machine_is_none_of_torchgauge(monkeypatch, capsys, error, printed) -> None:
+    """What the machine lacks is named with what to do, without a traceback; never 1."""
+
+    @click.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "get_command", lambda *_: command)
+    assert run_command(["validate"]) == 3
+    said = capsys.readouterr().err
+    assert said.endswith(f"\n  try: {printed}\n")
+    assert "itself failed" not in said
+    assert "Traceback" not in said

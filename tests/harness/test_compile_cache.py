@@ -6,11 +6,13 @@ import errno
 import json
 import os
 import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from torchgauge.errors import InfrastructureError
 from torchgauge.harness import compile_cache
 from torchgauge.harness.compile_cache import (
     ABOUT,
@@ -18,8 +20,10 @@ from torchgauge.harness.compile_cache import (
     CacheUnusableError,
     builds,
     chosen_folder,
+    default_folder,
     folder_name,
     identity_of,
+    make_private,
     open_kept,
     remove,
 )
@@ -238,3 +242,66 @@ def test_a_person_says_where(monkeypatch, tmp_path) -> None:
     assert chosen_folder(None) is None
     assert chosen_folder(str(tmp_path / "mine")) == str(tmp_path / "mine")
     assert chosen_folder("none") is None
+
+
+def test_a_relative_cache_of_the_user_is_ignored(monkeypatch, tmp_path) -> None:
+    """As the XDG specification requires; whatever the home is, the folder is an absolute one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    assert default_folder("headers") == tmp_path / ".cache" / "torchgauge" / "headers"
+    monkeypatch.setenv("HOME", "home")
+    assert default_folder("headers").is_absolute()
+
+
+@pytest.mark.parametrize("planted", [None, "link", "open"])
+def test_a_user_without_a_home_has_a_private_folder_among_temporary_files(
+    monkeypatch, tmp_path, planted
+) -> None:
+    """What somebody else has put there is refused by its name."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"torchgauge-{os.geteuid()}"
+    if planted is None:
+        assert default_folder() == folder / "compile"
+        assert folder.stat().st_mode & 0o777 == 0o700
+        return
+    if planted == "link":
+        folder.symlink_to(tmp_path)
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    with pytest.raises(InfrastructureError, match=f"{folder} is not a private folder"):
+        default_folder()
+
+
+def no_home() -> Path:
+    """Raise what Python raises for a user without HOME and without an entry among the users."""
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "usable"),
+    [("cache", 0o777, False), ("cache", 0o1777, True), ("cache/torchgauge", 0o777, False)],
+)
+def test_a_folder_that_others_may_replace_is_not_used(tmp_path, name, mode, usable) -> None:
+    """Whoever may write to the folder above puts another in its place, unless the sticky bit forbids it."""
+    folder = tmp_path / name
+    folder.mkdir(parents=True)
+    folder.chmod(mode)
+    root = tmp_path / "cache" / "torchgauge" / "headers"
+    if usable:
+        make_private(root)
+        return
+    with pytest.raises(CacheUnusableError, match=f"{folder} can be written to by other users"):
+        make_private(root)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path) -> None:
+    """With the command that fails alike."""
+    (tmp_path / "cache").write_text("")
+    root = tmp_path / "cache" / "torchgauge" / "headers"
+    with pytest.raises(CacheUnusableError, match=f"^{root} cannot be made: Not a directory; try: mkdir"):
+        make_private(root)

@@ -52,6 +52,8 @@ def test_every_field_knows_its_line() -> None:
         ("a: 1e999\n", 1, "a", "the number 1e999 is not allowed"),
         (f"a: {'9' * 10_000}\n", 1, "a", "the number 9999"),
         (f"a: -{'9' * 400}\n", 1, "a", "the number -9999"),
+        (f"a: {'0' * 5_000}1\n", 1, "a", "the number 0000"),
+        (f"a: [-{'0' * 5_000}1]\n", 1, "a[0]", "the number -0000"),
         (f"a: {'[' * 200}{']' * 200}\n", 1, f"a{'[0]' * 63}", "more than 64 levels"),
         (f"? {'k' * 1_000_000}\n: 1\n", 1, "", "the key 'kkkk"),
         ('"a\\nb": 1\n', 1, "", "the key 'a\\nb' is not allowed"),

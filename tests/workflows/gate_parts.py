@@ -106,7 +106,7 @@ def pull(number: int = 5, sha: str = SHA, **fields: Any) -> dict[str, Any]:
         "number": number,
         "state": "open",
         "title": "${{ secrets.TOKEN }} @everyone",
-        "user": {"login": "stranger"},
+        "user": {"login": "stranger", "type": "User"},
         "labels": [],
         "head": {"sha": sha, "ref": "topic", "repo": {"full_name": FORK}},
         "base": {"ref": "main", "sha": BASE},

@@ -17,7 +17,7 @@ from gate_parts import NEWER, SHA, pull
 from github_server import TOKEN, Answer, GitHub, serving
 
 from torchgauge.cli.main import cli
-from torchgauge.errors import DataFileError, UsageError
+from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.workflows.allowed import WRITERS, Facts, decide
 from torchgauge.workflows.github_api import ApiError
 
@@ -81,7 +81,12 @@ def test_a_label_counts_only_when_it_is_put() -> None:
         f"> /torchgauge run npu {SHA}",
         f"please /torchgauge run npu {SHA}",
         f"```\n/torchgauge run npu {SHA}\n```",
-        f"/torchgauge run npu {SHA}\n/torchgauge run npu {NEWER}",
+        f"thanks\n/torchgauge run npu {SHA}",
+        f"\n/torchgauge run npu {SHA}",
+        f"<!--\n/torchgauge run npu {SHA}\n-->",
+        f"<details><pre>\n/torchgauge run npu {SHA}\n</pre>",
+        f"> quoted\n\n/torchgauge run npu {SHA}",
+        f"/torchgauge run cpu {SHA}\n/torchgauge run npu {SHA}",
         f"/torchgauge run npu {SHA} && rm -rf /",
         f"> a stranger's words\u2028/torchgauge run npu {SHA}",
         f"```\n~~~\n/torchgauge run npu {SHA}\n```",
@@ -90,13 +95,13 @@ def test_a_label_counts_only_when_it_is_put() -> None:
     ],
 )
 def test_a_command_names_this_commit_in_full_or_asks_for_nothing(command) -> None:
-    """A shortened, another or a quoted one is none, nor are two at once."""
+    """A shortened, another or a quoted one is none, nor is one below the first line."""
     assert not allowed(ASKED, command=command)
 
 
 def test_a_command_is_bound_to_the_commit_that_it_names() -> None:
-    """With words around it; a comment that was changed later asks for nothing."""
-    assert allowed(ASKED, command=f"thanks\r\n/torchgauge run npu {SHA}  \r\nbye")
+    """With words below it; a comment that was changed later asks for nothing."""
+    assert allowed(ASKED, command=f"/torchgauge run npu {SHA}  \r\nthanks\r\nbye")
     assert not allowed(ASKED, action="edited")
     assert not allowed(ASKED, head_sha=NEWER)
 
@@ -124,6 +129,7 @@ def github(monkeypatch, tmp_path) -> Iterator[GitHub]:
         monkeypatch.setenv("GITHUB_REPOSITORY", "owner/project")
         monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "output"))
         monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+        monkeypatch.delenv("GITHUB_EVENT_NAME", raising=False)
         monkeypatch.chdir(tmp_path)
         yield github
 
@@ -134,8 +140,12 @@ def ask(tmp_path: Path, event: dict, pool: str = "npu", *more: str):
     return CliRunner().invoke(cli, words)
 
 
+def user(login: str, kind: str = "User") -> dict:
+    return {"login": login, "type": kind}
+
+
 def labelled(by: str, label: str = "torchgauge-run:npu", **fields) -> dict:
-    told = {"action": "labeled", "pull_request": pull(), "label": {"name": label}, "sender": {"login": by}}
+    told = {"action": "labeled", "pull_request": pull(), "label": {"name": label}, "sender": user(by)}
     return {**told, **fields}
 
 
@@ -143,7 +153,7 @@ def command(by: str, body: str) -> dict:
     return {
         "action": "created",
         "issue": {"number": 5, "pull_request": {"url": "x"}},
-        "comment": {"user": {"login": by}, "body": body},
+        "comment": {"user": user(by), "body": body, "performed_via_github_app": None},
     }
 
 
@@ -199,7 +209,7 @@ def test_a_bot_lets_nothing_run_whatever_its_role(tmp_path, github) -> None:
 )
 def test_an_author_answers_for_no_branch_of_a_stranger(tmp_path, github, home, said) -> None:
     """A stranger pushes to the branch of its fork, whoever opened the pull request of it."""
-    github.pulls[0]["user"] = {"login": "reviewer"}
+    github.pulls[0]["user"] = user("reviewer")
     github.pulls[0]["head"]["repo"] = {"full_name": home}
     pushed = {"action": "synchronize", "pull_request": pull()}
     assert json.loads(ask(tmp_path, pushed).output)["allowed"] is said
@@ -210,8 +220,9 @@ def test_an_author_answers_for_no_branch_of_a_stranger(tmp_path, github, home, s
 def test_the_trigger_that_gives_a_fork_a_token_that_writes_is_refused(tmp_path, github, monkeypatch) -> None:
     """Its event looks like that of a pull request, and nobody approves its runs for a fork."""
     opened = {"action": "opened", "pull_request": pull()}
-    monkeypatch.setenv("GITHUB_EVENT_NAME", "pull_request_target")
-    assert isinstance(ask(tmp_path, opened, "cpu").exception, UsageError)
+    for name in ("pull_request_target", "pull_request_review", "issue_comment", "issues", "push", ""):
+        monkeypatch.setenv("GITHUB_EVENT_NAME", name)
+        assert isinstance(ask(tmp_path, opened, "cpu").exception, UsageError)
     assert not (tmp_path / "output").exists()
     monkeypatch.setenv("GITHUB_EVENT_NAME", "pull_request")
     assert json.loads(ask(tmp_path, opened, "cpu").output)["allowed"]
@@ -246,4 +257,47 @@ def test_an_api_that_is_down_allows_nothing(tmp_path, github) -> None:
 @pytest.mark.parametrize("event", [{}, {"pull_request": {"number": 5}}, {"issue": {"number": 5}}])
 def test_an_event_of_no_pull_request_is_an_error(tmp_path, github, event) -> None:
     """An issue's comment is none of a pull request."""
-    assert isinstance(ask(tmp_path, event).exception, DataFileError)
+    assert isinstance(ask(tmp_path, event).exception, UsageError)
+
+
+@pytest.mark.parametrize("kind", ["Bot", "Organization", None])
+def test_whoever_is_no_person_lets_nothing_run(tmp_path, github, kind) -> None:
+    """A bot may have a plain name and a role that writes; GitHub's own word for a person is `User`."""
+    github.pulls[0] |= {"labels": [{"name": "torchgauge-run:npu"}], "user": user("reviewer", kind)}
+    github.pulls[0]["head"]["repo"] = {"full_name": "owner/project"}
+    comment = command("reviewer", f"/torchgauge run npu {SHA}")
+    comment["comment"]["user"] = user("reviewer", kind)
+    pushed = {"action": "synchronize", "pull_request": pull()}
+    for event in (comment, labelled("reviewer", sender=user("reviewer", kind)), pushed):
+        assert not json.loads(ask(tmp_path, event).output)["allowed"]
+
+
+def test_an_app_that_comments_for_a_person_lets_nothing_run(tmp_path, github) -> None:
+    """The comment has the person's name and role, and was written by a program."""
+    event = command("reviewer", f"/torchgauge run npu {SHA}")
+    event["comment"]["performed_via_github_app"] = {"slug": "helper"}
+    assert not json.loads(ask(tmp_path, event).output)["allowed"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"labels": 7}, {"labels": [7]}, {"repo": "owner/project"}, {"repo": ["owner/project"]}]
+)
+def test_an_answer_of_another_form_allows_nothing(tmp_path, github, fields) -> None:
+    """It is a decision like any other, with its reason."""
+    github.pulls[0]["head"] |= fields
+    github.pulls[0] |= fields
+    assert not json.loads(ask(tmp_path, labelled("reviewer")).output)["allowed"]
+
+
+def test_an_answer_without_a_head_is_a_failure_of_the_api(tmp_path, github) -> None:
+    """One plain sentence, and 3."""
+    github.pulls[0]["head"] = "main"
+    assert isinstance(ask(tmp_path, labelled("reviewer")).exception, InfrastructureError)
+
+
+@pytest.mark.parametrize("login", ["..", ".", "a/../b", "reviewer?x", ""])
+def test_a_login_does_not_choose_the_path(tmp_path, github, login) -> None:
+    """No role is read of what cannot be a person's name."""
+    event = command(login, f"/torchgauge run npu {SHA}")
+    assert not json.loads(ask(tmp_path, event).output)["allowed"]
+    assert all("collaborators" not in path for _, path in github.requests)

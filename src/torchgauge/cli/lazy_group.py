@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from torchgauge.errors import InfrastructureError
+
 
 class LazyGroup(click.Group):
     """A group whose verbs are named with their modules and one line of help each, under headings."""
@@ -40,6 +42,13 @@ class LazyGroup(click.Group):
             meant = f" Did you mean {' or '.join(close)}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{meant}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; a pipe that broke within it is a failure, which click would end with 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise InfrastructureError("a connection was closed", hint="the command again") from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs by section, in one column, without importing them."""

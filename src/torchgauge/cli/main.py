@@ -8,9 +8,9 @@ import sys
 import click
 
 from torchgauge.cli.lazy_group import LazyGroup
-from torchgauge.cli.start import INTERRUPTED, answer_interrupts, failed
+from torchgauge.cli.start import INTERRUPTED, answer_interrupts, failed, open_closed_streams
 from torchgauge.errors import TorchgaugeError
-from torchgauge.results.hostile_text import show_visibly
+from torchgauge.results.hostile_text import OutputLostError, show_visibly
 
 COMMANDS = {
     "Measure": {
@@ -95,6 +95,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point: errors that torchgauge raises on purpose become one message and an exit code."""
     answer_interrupts()
+    open_closed_streams()
     if os.environ.get("GITHUB_ACTIONS") == "true":
         from torchgauge.workflows.guarded_log import guard_log
 
@@ -107,6 +108,7 @@ def run_command(arguments: list[str]) -> int:
     """The exit code of the command line ``arguments``; a mistake in it is one message on standard error."""
     try:
         code = cli.main(arguments, prog_name="torchgauge", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:  # no mistake: a person looks around
         error.show()
         code = error.exit_code
@@ -123,8 +125,9 @@ def run_command(arguments: list[str]) -> int:
 
         aside([f"error: {error}"])
         code = error.exit_code
-    except BrokenPipeError:
-        code = 0
+    except OutputLostError as error:
+        code = 0 if isinstance(error.__cause__, BrokenPipeError) else 3
+        sys.stderr.write(f"error: output could not be written: {error}\n" * bool(code))
     except Exception as error:  # noqa: BLE001  the top of the command line: a mistake of ours
         code = failed(error)
     return code if isinstance(code, int) else 0

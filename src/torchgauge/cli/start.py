@@ -6,6 +6,7 @@ The standard library only, and as little of it as possible: until these lines ru
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -30,14 +31,34 @@ def main() -> None:
 
 
 def failed(error: Exception) -> int:
-    """Print the unforeseen ``error`` with its traceback; return exit code 3, since 1 means a regression."""
+    """Print the unforeseen ``error``, with its traceback where it may be a mistake of torchgauge's.
+
+    Returns exit code 3, since 1 means a regression.
+    """
     from traceback import print_exception
 
-    print_exception(error)
-    kind = type(error).__name__
-    advice = "pip check; where it finds nothing, report the lines above"
-    sys.stderr.write(f"error: torchgauge itself failed: {kind}: {error}\n  try: {advice}\n")
+    problem = str(error)
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        advice = "free disk space"
+    elif isinstance(error, RuntimeError) and "home directory" in problem:  # pathlib's words
+        advice = "set HOME"
+    else:
+        print_exception(error)
+        problem = f"torchgauge itself failed: {type(error).__name__}: {problem}"
+        advice = "pip check; where it finds nothing, report the lines above"
+    sys.stderr.write(f"error: {problem}\n  try: {advice}\n")
     return 3
+
+
+def open_closed_streams() -> None:
+    """Put streams in the place of those that were closed: stdout refuses each line, stderr drops it.
+
+    Otherwise the next file that is opened would be stdout to a child.
+    """
+    for number, name, flags in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, flags), number)
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8"))
 
 
 def answer_interrupts() -> None:

@@ -30,6 +30,7 @@ import msgspec
 
 from torchgauge.errors import InfrastructureError, MissingPackageError
 from torchgauge.results.atomic_file import write_atomically
+from torchgauge.user_cache import user_cache
 
 PACKAGE = "plotly.js-basic-dist-min"
 MEMBER = "package/plotly-basic.min.js"
@@ -210,8 +211,7 @@ def configured_registry() -> str:
 
 def cache_folder() -> Path:
     """Where bundles are kept between builds."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "torchgauge" / "plotly"
+    return user_cache() / "plotly"
 
 
 def _fetch(address: str) -> tuple[str, bytes]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,6 +24,7 @@ from torchgauge.devices.native_isa import instruction_sets
 from torchgauge.errors import UsageError
 from torchgauge.processes.passed_variables import job_folder
 from torchgauge.records import Configuration, Environment, Outcome, Scalar, digest, to_plain
+from torchgauge.user_cache import user_cache
 
 if sys.platform != "win32":
     import fcntl
@@ -60,8 +62,7 @@ def default_folder(name: str = "compile") -> Path:
     In a job of GitHub Actions that is the job's own folder.
     """
     job = job_folder()
-    cache = job / "cache" if job else os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "torchgauge" / name
+    return (job.absolute() / "cache" / "torchgauge" if job else user_cache()) / name
 
 
 def chosen_folder(named: str | None) -> str | None:
@@ -178,19 +179,27 @@ def open_kept(
 
 
 def make_private(root: Path) -> None:
-    """Make the folder ``root``.
+    """Make the folder ``root``, and torchgauge's own above it.
 
-    Raises :class:`CacheUnusableError` where somebody else owns one that is there, or may write to it.
+    Raises :class:`CacheUnusableError` where somebody else owns one of them, may write to ``root``, or may
+    put another folder in the place of one.
     """
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = root.stat()
-    if found.st_uid != os.geteuid():
-        raise CacheUnusableError(f"{root} belongs to another user, and what is in it would be executed")
-    if found.st_mode & 0o022:
-        raise CacheUnusableError(
-            f"{root} can be written to by other users, and what is in it would be executed; "
-            f"try: chmod go-w {root}"
-        )
+    try:
+        root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        root.mkdir(exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise CacheUnusableError(f"{root} cannot be made: {error.strerror}; try: mkdir -p {root}") from error
+    own = (root, root.parent) if root.parent.name.startswith("torchgauge") else (root,)
+    for folder in (*own, own[-1].parent):
+        facts = folder.stat()
+        if folder in own and {facts.st_uid, folder.lstat().st_uid} != {os.geteuid()}:
+            raise CacheUnusableError(f"{folder} belongs to another user, and what is in it would be executed")
+        sticky = folder != root and facts.st_mode & stat.S_ISVTX
+        if facts.st_mode & (0o022 if folder == root else 0o002) and not sticky:
+            raise CacheUnusableError(
+                f"{folder} can be written to by other users, and what is in it would be executed; "
+                f"try: chmod go-w {folder}"
+            )
 
 
 def builds(root: Path) -> list[Build]:

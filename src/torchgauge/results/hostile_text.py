@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TextIO
 
@@ -32,16 +33,36 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}")
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 
 
-class VisibleStream:
-    """The text stream ``stream``, on which all that is written is visible text: the one way to a terminal."""
+class OutputLostError(Exception):
+    """What a command prints cannot be written; its cause is an ``OSError``."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+
+class VisibleStream:
+    """The text stream ``stream``, on which all that is written is visible text: the one way to a terminal.
+
+    Raises :class:`OutputLostError` where nothing can be written; what is ``spare`` is lost in silence.
+    """
+
+    def __init__(self, stream: TextIO, *, spare: bool = False) -> None:
+        self.stream, self._spare, self._lost = stream, spare, False
 
     def write(self, text: str) -> int:
         """Write what is visible of ``text``."""
-        self.stream.write(visible(text))
+        self._try(self.stream.write, visible(text))
         return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back, unless it is lost: Python flushes once more at its end."""
+        if not self._lost:
+            self._try(self.stream.flush)
+
+    def _try(self, action: Callable[..., object], *arguments: str) -> None:
+        try:
+            action(*arguments)
+        except OSError as error:
+            self._lost = True
+            if not self._spare:
+                raise OutputLostError(error.strerror) from error
 
     def __getattr__(self, name: str) -> Any:
         if name == "buffer":  # click writes there where the encoding is ASCII, past every guard
@@ -52,9 +73,9 @@ class VisibleStream:
 def show_visibly() -> None:
     """Make all that this process prints visible text, in characters that its streams have."""
     for name in ("stdout", "stderr"):
-        if (stream := getattr(sys, name)) is not None:  # closed by who started the process
-            stream.reconfigure(errors="backslashreplace")
-            setattr(sys, name, VisibleStream(stream))
+        stream = getattr(sys, name)
+        stream.reconfigure(errors="backslashreplace")
+        setattr(sys, name, VisibleStream(stream, spare=name == "stderr"))
 
 
 def visible(text: str) -> str:

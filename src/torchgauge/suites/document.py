@@ -24,6 +24,8 @@ MOST_LEVELS = 64
 """Mappings and lists in one another that a file may have: everything that reads the value recurses."""
 MOST_KEY = 1024
 """Characters of a key: as many as YAML takes where a key has no mark of its own."""
+MOST_NUMBER = 400
+"""Characters of a number: what a float holds has no more before its point. Python reads 4,300 digits."""
 _NULL = frozenset({"", "~", "null"})
 _BOOLEANS = {"true": True, "false": False}
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -176,8 +178,9 @@ class _Reader:
             return _BOOLEANS[text]
         for pattern, number in _NUMBERS:
             if pattern.fullmatch(text):
-                if not math.isfinite(float(text)):  # also an integer that no float holds
-                    self._refuse(event, path, f"the number {text}", "write a finite number")
+                if len(text) > MOST_NUMBER or not math.isfinite(float(text)):  # no float holds some integers
+                    hint = f"write a finite number of at most {MOST_NUMBER} characters"
+                    self._refuse(event, path, f"the number {text}", hint)
                 return number(text)
         return text
 

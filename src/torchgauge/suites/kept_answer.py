@@ -7,7 +7,6 @@ of these libraries alone, so it is kept by their versions and places.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import digest
+from torchgauge.user_cache import user_cache
 
 TIMEOUT_S = 300.0
 Answer = TypeVar("Answer", bound=msgspec.Struct)
@@ -116,8 +116,7 @@ def places_of(python: str, *packages: str) -> tuple[Place, ...]:
 
 def cache_folder() -> Path:
     """Where answers are kept: the person's own cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "torchgauge"
+    return user_cache()
 
 
 def _stamp(file: Path) -> list[int]:

@@ -16,16 +16,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any
 
-from torchgauge.errors import DataFileError
+from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.workflows.github_api import ApiError, GitHubApi, is_sha, repository_path, segment
 
 WRITERS = frozenset({"admin", "maintain", "write"})
 """Roles that may push, and so may let code run."""
 COMMAND = "/torchgauge run"
 LABEL_PREFIX = "torchgauge-run:"
+_LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+"""A person's login: a bot's has a bracket, and dots would lead to another path of the API."""
 _COMMAND = re.compile(r"/torchgauge +run +(?P<pool>[a-z0-9-]{1,40})(?: +(?P<sha>[0-9A-Za-z]{1,64}))? *")
 
 
@@ -73,7 +74,7 @@ def decide(facts: Facts, pool: str, trust: str) -> Decision:
     if facts.approved_sha and facts.approved_sha != sha:
         return Decision(False, sha, "a commit was pushed after permission was given, which holds no longer")
     if facts.event_sha and facts.event_sha != sha:
-        return Decision(False, sha, "a newer commit is the head of the pull request: its own run will tell")
+        return Decision(False, sha, "a newer commit is the head of the pull request: see that commit's run")
     if facts.event == "issue_comment":
         return _by_command(facts, pool)
     if facts.event != "pull_request":
@@ -86,20 +87,20 @@ def decide(facts: Facts, pool: str, trust: str) -> Decision:
 
 
 def asks(body: str, pool: str) -> bool:
-    """Whether a line of the comment ``body`` asks for ``pool``."""
-    return any(line["pool"] == pool for line in _commands(body))
+    """Whether the comment ``body`` asks for ``pool``."""
+    return _command(body).get("pool") == pool
 
 
 def _by_command(facts: Facts, pool: str) -> Decision:
     sha = facts.head_sha
     if facts.action != "created":
         return Decision(False, sha, "a comment that was changed asks for nothing: write a new one")
-    lines = [line for line in _commands(facts.command) if line["pool"] == pool]
-    if len(lines) != 1:
-        return Decision(False, sha, f"the comment does not ask for pool {pool} once: {COMMAND} {pool} COMMIT")
+    if not asks(facts.command, pool):
+        reason = f"the first line of the comment does not ask for pool {pool}: {COMMAND} {pool} COMMIT"
+        return Decision(False, sha, reason)
     if facts.actor_role not in WRITERS:
         return Decision(False, sha, "whoever asked is not a person who may push to this repository")
-    named = lines[0]["sha"] or ""
+    named = _command(facts.command)["sha"] or ""
     if not is_sha(named):
         return Decision(
             False, sha, f"name the commit that was read with all its 40 digits: {COMMAND} {pool} COMMIT"
@@ -121,28 +122,27 @@ def _by_label(facts: Facts, pool: str) -> Decision:
     return Decision(True, sha, "somebody who may push has put the label on this commit")
 
 
-def _commands(body: str) -> list[dict[str, str | None]]:
-    """Commands in ``body``: whole lines before any code block, as a person types them.
+def _command(body: str) -> dict[str, str | None]:
+    """Return the command that is the whole first line of ``body``; empty where that is another text.
 
-    Which line ends a block, and which characters break a line, is nobody's to guess: what is pasted or quoted
-    there may be a stranger's.
+    Nothing can stand before it: a quotation, a code block, a comment or a fold may hold a stranger's words.
     """
-    lines = re.split(r"\r?\n", body[:65_536])
-    typed = takewhile(lambda line: not line.lstrip().startswith(("```", "~~~")), lines)
-    return [match.groupdict() for line in typed if (match := _COMMAND.fullmatch(line))]
+    match = _COMMAND.fullmatch(re.split(r"\r?\n", body, maxsplit=1)[0])
+    return match.groupdict() if match else {}
 
 
 def facts_of(api: GitHubApi, event: Mapping[str, Any], repository: str, pool: str, trust: str) -> Facts:
-    """What ``event`` and the API say; raises :class:`DataFileError` and :class:`ApiError`.
+    """Return what ``event`` and the API contain; raises :class:`UsageError`, :class:`InfrastructureError`.
 
     Roles are only asked for where the decision needs them.
     """
-    name, number, event_sha = _asked(event)
+    name, number, event_sha = pull_request_in(event)
     home = repository_path(repository)
     told = api.get(f"{home}/pulls/{number}")
     head = told.get("head") if isinstance(told, dict) else None
     if not isinstance(head, dict):
-        raise DataFileError("the API", f"says nothing of pull request {number}")
+        problem = f"the answer of GitHub's API does not describe pull request {number}"
+        raise InfrastructureError(problem, hint="start the job again")
     facts = Facts(
         event=name,
         action=str(event.get("action", "")),
@@ -156,11 +156,12 @@ def facts_of(api: GitHubApi, event: Mapping[str, Any], repository: str, pool: st
         comment = comment if isinstance(comment, dict) else {}
         facts = replace(facts, command=str(comment.get("body") or ""))
         if asks(facts.command, pool):
-            facts = replace(facts, actor_role=role_of(api, home, _login(comment)))
+            facts = replace(facts, actor_role=role_of(api, home, _person(comment)))
         return facts
     if trust == "anyone":
         return facts
-    author, branch_of = _login(told), str((head.get("repo") or {}).get("full_name", ""))
+    author, home_of_head = _person(told), head.get("repo")
+    branch_of = str(home_of_head.get("full_name", "")) if isinstance(home_of_head, dict) else ""
     if branch_of == repository or branch_of.partition("/")[0] == author:
         facts = replace(facts, author_role=role_of(api, home, author))
     label = event.get("label")
@@ -168,15 +169,16 @@ def facts_of(api: GitHubApi, event: Mapping[str, Any], repository: str, pool: st
         return facts
     if label.get("name") != LABEL_PREFIX + pool:
         return facts
-    labels = [each for each in told.get("labels") or [] if isinstance(each, dict)]
-    there = any(each.get("name") == label["name"] for each in labels)
-    actor_role = role_of(api, home, _login(event, "sender"))
+    labels = told.get("labels")
+    labels = labels if isinstance(labels, list) else []
+    there = any(isinstance(each, dict) and each.get("name") == label["name"] for each in labels)
+    actor_role = role_of(api, home, _person(event, "sender"))
     return replace(facts, label_put=True, label_there=there, actor_role=actor_role)
 
 
 def role_of(api: GitHubApi, home: str, login: str) -> str:
     """The role of ``login`` in the repository; empty for nobody, for a bot and for who is not known."""
-    if not login or login.endswith("[bot]"):  # no person's name has a bracket
+    if not _LOGIN.fullmatch(login):
         return ""
     try:
         told = api.get(f"{home}/collaborators/{segment(login)}/permission")
@@ -189,8 +191,11 @@ def role_of(api: GitHubApi, home: str, login: str) -> str:
     return str(told.get("permission") or "")
 
 
-def _asked(event: Mapping[str, Any]) -> tuple[str, int, str]:
-    """Kind of the event, number of the pull request, and its head as the event says."""
+def pull_request_in(event: Mapping[str, Any]) -> tuple[str, int, str]:
+    """Return the kind of the event, the number of the pull request, and its head as the event says.
+
+    Raises :class:`UsageError` for an event about anything else.
+    """
     request, issue = event.get("pull_request"), event.get("issue")
     if isinstance(request, dict):
         head = request.get("head")
@@ -201,11 +206,14 @@ def _asked(event: Mapping[str, Any]) -> tuple[str, int, str]:
         number = issue.get("number")
         if isinstance(number, int) and number > 0:
             return "issue_comment", number, ""
-    raise DataFileError(
-        "the event", "is of no pull request", hint="start the workflow on pull_request or issue_comment"
+    raise UsageError(
+        "the event is not about a pull request", hint="start the workflow on pull_request or issue_comment"
     )
 
 
-def _login(told: Mapping[str, Any], field: str = "user") -> str:
-    person = told.get(field)
-    return str(person.get("login", "")) if isinstance(person, dict) else ""
+def _person(told: Mapping[str, Any], field: str = "user") -> str:
+    """Return the login of the person in ``field``; empty for a bot, an organisation and an app's act."""
+    user, app = told.get(field), told.get("performed_via_github_app")
+    if isinstance(user, dict) and user.get("type") == "User" and app is None:
+        return str(user.get("login", ""))
+    return ""

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from torchgauge import __version__
-from torchgauge.errors import UnknownNameError
+from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import Deadlines
 from torchgauge.suites.document import Document, parse_document, read_document
 from torchgauge.suites.schema import convert, refuse
@@ -99,7 +99,9 @@ class Config:
 
 
 def read_config(path: Path | str = CONFIG_FILE) -> Config:
-    """The configuration in the file ``path``; raises :class:`torchgauge.errors.DataFileError`."""
+    """Return the configuration in the file ``path``; raises :class:`torchgauge.errors.UsageError`."""
+    if not str(path):
+        raise UsageError("--config is empty", hint=f"--config {CONFIG_FILE}")
     return config_of(read_document(Path(path)))
 
 

@@ -42,7 +42,7 @@ def pull_request_of(api: GitHubApi, run: GateRun) -> PullRequest:
             "this commit as their head"
         )
     if not found and of_branch:
-        raise SkippedError("a newer commit is the head of the pull request: its own run will tell")
+        raise SkippedError("a newer commit is the head of the pull request: see that commit's run")
     if not found:
         raise SkippedError("no open pull request has this commit as its head")
     base = found[0]["base"]
@@ -58,7 +58,7 @@ def check_attempt(api: GitHubApi, run: GateRun) -> None:
     if told.get("head_sha") != run.head_sha or told.get("event") != "pull_request":
         raise SkippedError("the API knows the run by another commit or event")
     if told.get("run_attempt") != run.attempt:
-        raise SkippedError("the run was started again: its new attempt will tell")
+        raise SkippedError("the run was started again: see its new attempt")
 
 
 def _is_from(listed: dict[str, Any], run: GateRun) -> bool:

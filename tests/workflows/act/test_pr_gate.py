@@ -313,7 +313,11 @@ def ask(git_host: GitHost, by: str, sha: str, pool: str = "sim") -> ActRun:
                 "action": "created",
                 "repository": {"full_name": OWN},
                 "issue": {"number": 5, "pull_request": {"url": "x"}},
-                "comment": {"id": 9, "user": {"login": by}, "body": f"/torchgauge run {pool} {sha}"},
+                "comment": {
+                    "id": 9,
+                    "user": {"login": by, "type": "User"},
+                    "body": f"/torchgauge run {pool} {sha}",
+                },
             },
             secrets={"GITHUB_TOKEN": TOKEN},
             environment={"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1", "PIP_NO_INDEX": "1"},

@@ -32,7 +32,7 @@ def command(
     """
     from dataclasses import replace
 
-    from torchgauge.workflows.allowed import decide, facts_of
+    from torchgauge.workflows.allowed import decide, facts_of, pull_request_in
     from torchgauge.workflows.config import read_config
     from torchgauge.workflows.github_api import GitHubApi, is_sha
     from torchgauge.workflows.github_files import add_summary, set_output
@@ -40,13 +40,15 @@ def command(
 
     if not event:
         raise UsageError("no event is named", hint="--event FILE, as GITHUB_EVENT_PATH names it")
-    if os.environ.get("GITHUB_EVENT_NAME") == "pull_request_target":
-        problem = "pull_request_target gives the job of a fork what the default branch has"
-        raise UsageError(problem, hint="start the workflow on pull_request or issue_comment")
     if approved_sha is not None and not is_sha(approved_sha):
         raise UsageError(f"{approved_sha[:60]!r} is not a commit", hint="--approved-sha with all 40 digits")
     trust = read_config(config_file).pool(pool).trust
-    facts = facts_of(GitHubApi.from_environment(), read_event(event), repository, pool, trust)
+    told = read_event(event)
+    kind, started_on = pull_request_in(told)[0], os.environ.get("GITHUB_EVENT_NAME")
+    if started_on not in (None, kind):  # pull_request_target gives a fork what the default branch has
+        problem = f"an event of {started_on} does not let a pull request use a pool"
+        raise UsageError(problem, hint="start the workflow on pull_request or issue_comment")
+    facts = facts_of(GitHubApi.from_environment(), told, repository, pool, trust)
     decision = decide(replace(facts, approved_sha=approved_sha or ""), pool, trust)
     word = "true" if decision.allowed else "false"
     if os.environ.get("GITHUB_OUTPUT"):
@@ -54,7 +56,7 @@ def command(
         set_output("head-sha", decision.head_sha if decision.allowed else "")
     add_summary(f"Pool `{pool}`: {'allowed' if decision.allowed else 'not allowed'}: {decision.reason}.")
     if as_json:
-        told = {"allowed": decision.allowed, "head_sha": decision.head_sha, "reason": decision.reason}
-        say_json(told)
+        answer = {"allowed": decision.allowed, "head_sha": decision.head_sha, "reason": decision.reason}
+        say_json(answer)
     else:
         click.echo(f"{'allowed' if decision.allowed else 'not allowed'}: {decision.reason}")

@@ -210,7 +210,12 @@ def _scratch_folder(torch: bool) -> tuple[str | None, str]:
             kept = default_folder("headers")
             make_private(kept)
             Path(folder, f"torchinductor_{_user_as_torch_says()}").symlink_to(kept)
-    except (CacheUnusableError, OSError) as error:
+            if kept.parent.name.startswith("torchgauge-"):
+                return (
+                    folder,
+                    f"compiled code is kept in {kept.parent}, as this user has no home; try: set HOME",
+                )
+    except (CacheUnusableError, InfrastructureError, OSError) as error:
         return folder, f"no compiled headers are kept: {error}"
     return folder, ""
 

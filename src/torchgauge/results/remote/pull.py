@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from torchgauge.results.remote.push import FOLDERS
 from torchgauge.results.remote.store_url import StoreUrl, is_url, read_url
 from torchgauge.results.seal import SEAL
 from torchgauge.results.store import Store
+from torchgauge.user_cache import user_cache
 
 _FETCHED = ".fetched.json"
 """The file in a copy that says what was fetched, with the stamps there and here."""
@@ -51,9 +51,8 @@ class Copy:
 
 def copy_folder(url: StoreUrl) -> Path:
     """Where the copy of the store at ``url`` is kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     name = hashlib.sha256(f"{url.scheme} {url.endpoint} {url.root}".encode()).hexdigest()[:16]
-    return Path(base) / "torchgauge" / "stores" / f"{url.bucket}-{name}"
+    return user_cache() / "stores" / f"{url.bucket}-{name}"
 
 
 def pull(address: str, into: Path | None = None) -> Copy:

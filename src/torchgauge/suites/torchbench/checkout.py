@@ -10,6 +10,7 @@ from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.suites.suite import Unavailable
+from torchgauge.user_cache import user_cache
 
 VARIABLE = "TORCHGAUGE_TORCHBENCH"
 """Environment variable that names the checkout; ``--torchbench`` sets it."""
@@ -30,8 +31,7 @@ _FETCH_TIMEOUT_S = 1800.0
 
 def default_folder() -> Path:
     """Where ``suites fetch`` puts the checkout unless it is told otherwise."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "torchgauge" / f"torchbench-{COMMIT[:12]}"
+    return user_cache() / f"torchbench-{COMMIT[:12]}"
 
 
 def checkout() -> Path | None:
