@@ -125,15 +125,17 @@ class EventReader:
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._count += len(lines)
         if len(self._rest) > LONGEST_LINE or self._taken >= MOST_BYTES:
-            self.problem = f"the process wrote {self._taken >> 20} MiB of events, or one without an end"
+            self.problem = (
+                f"the model's process wrote {self._taken >> 20} MiB of events, or one without an end"
+            )
         elif self._count > MOST_EVENTS:
-            self.problem = f"the process wrote more than {MOST_EVENTS:,} events"
+            self.problem = f"the model's process wrote more than {MOST_EVENTS:,} events"
         else:
             known = known_secrets()  # a file is read for them
             try:
                 events.extend(self._event(line, known) for line in lines)
             except ValueError as error:
-                self.problem = f"the process wrote a line that is not an event: {error}"
+                self.problem = f"the model's process wrote a line that is not an event: {error}"
         return events
 
     def cursor(self) -> int:
@@ -187,8 +189,7 @@ def _check(message: Any, kinds: Kinds) -> None:
             raise ValueError(f"{'missing' if name in types else 'unknown'} field {name!r}")
     for name, value in message.items():
         from_plain(types[name], value, name)
-    facts = list(message.get("facts", {}).items())
-    from_plain(tuple[tuple[str, Scalar], ...], facts, "facts")
+    from_plain(tuple[tuple[str, Scalar], ...], list(message.get("facts", {}).items()), "facts")
 
 
 def _integer(text: str) -> int:

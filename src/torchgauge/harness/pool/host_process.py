@@ -40,13 +40,7 @@ PATIENCE_S = 5.0
 _REPLIES: Kinds = {
     "ready": {"notes": tuple[str, ...], "warm": bool, "import_s": float, "pid": int},
     "started": {"pid": int, "token": str},
-    "exited": {
-        "status": int,
-        "usage": dict,
-        "leftovers": tuple[str, ...],
-        "printed": int,
-        "token": str,
-    },
+    "exited": {"status": int, "usage": dict, "leftovers": tuple[str, ...], "printed": int, "token": str},
 }
 """The replies of a host."""
 FATE_S = 1.0
