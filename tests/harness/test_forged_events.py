@@ -61,7 +61,7 @@ def test_a_line_that_is_not_an_event_ends_its_worker_alone(sandbox, devices: str
 def test_a_forged_reply_of_a_host_ends_no_run(sandbox, model: str) -> None:
     """The case that wrote into the pipes of its host is infra, and the next one passes in a new host.
 
-    Also where it wrote the ends of later workers, with every token that it found.
+    Also where it wrote the ends of later workers, with the token of a command that its process can see.
     """
     models = ("--tier", "full", "--models", f"{model},honest")
     done = sandbox.measure("forgers", *models, "--config", "eager", "--device", "fake")
