@@ -34,6 +34,7 @@ def test_a_torn_last_line_is_left_alone(files) -> None:
     writer.phase(Phase.BUILD)
     with files[0].open("ab") as file:
         file.write(b'{"ev": "phase", "t": 1.0, "case": null, "ph')
+    assert reader.read(10) == []
     assert [event["phase"] for event in reader.read()] == ["build"]
     assert reader.read() == []
     with files[0].open("ab") as file:

@@ -7,10 +7,12 @@ import pytest
 REASONS = {
     "bad_json": "Expecting property name",
     "deep_json": "recursion",
-    "a_list": "TypeError",
+    "a_list": "None is none of phase",
     "unknown_phase": "'lunch' is none of",
     "unknown_event": "lunch",
-    "missing_field": "KeyError: 'phase'",
+    "missing_field": "missing field 'case'",
+    "extra_field": "unknown field 'outcome'",
+    "many_events": "more than 20,000 events",
     "no_unicode": "utf-8",
     "not_a_number": "JSON",
     "endless_line": "without an end",
@@ -19,6 +21,7 @@ REASONS = {
     "huge_time": "non-finite",
     "huge_block": "no table can hold",
     "huge_fact": "no table can hold",
+    "not_run": "cannot be not_run",
 }
 
 
@@ -38,13 +41,13 @@ def test_a_planted_file_is_nobodys_row(sandbox) -> None:
 @pytest.mark.parametrize("devices", ["fake", "fake,fake.1"])
 def test_a_line_that_is_not_an_event_ends_its_worker_alone(sandbox, devices: str) -> None:
     """The case crashes with the reason, on every device, and every other case has its own row."""
-    models = ",".join([*REASONS, "linked", "honest"])
+    models = ",".join([*REASONS, "linked", "asks", "honest"])
     words = ("--config", "eager", "--device", devices, "--prefetch", "2")
     done = sandbox.measure("forgers", "--tier", "full", "--models", models, *words)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     rows = sandbox.assert_accounted()
-    assert len(rows) == (len(REASONS) + 2) * len(devices.split(","))
+    assert len(rows) == (len(REASONS) + 3) * len(devices.split(","))
     for row in rows:
         model = row.case.workload.model
         if model not in REASONS:
@@ -54,11 +57,15 @@ def test_a_line_that_is_not_an_event_ends_its_worker_alone(sandbox, devices: str
         assert REASONS[model] in row.reason, row.reason
 
 
-def test_a_forged_reply_of_a_host_ends_no_run(sandbox) -> None:
-    """The case that wrote into the pipes of its host is infra, and the next one passes in a new host."""
-    models = ("--tier", "full", "--models", "host_reply,honest")
+@pytest.mark.parametrize("model", ["host_reply", "host_ends"])
+def test_a_forged_reply_of_a_host_ends_no_run(sandbox, model: str) -> None:
+    """The case that wrote into the pipes of its host is infra, and the next one passes in a new host.
+
+    Also where it wrote the ends of later workers, with the token of a command that its process can see.
+    """
+    models = ("--tier", "full", "--models", f"{model},honest")
     done = sandbox.measure("forgers", *models, "--config", "eager", "--device", "fake")
     assert "Traceback" not in done.stderr
     rows = {row.case.workload.model: row for row in sandbox.assert_accounted()}
     assert rows["honest"].status.value == "pass"
-    assert (rows["host_reply"].status.value, rows["host_reply"].cause.value) == ("infra", "lost_worker")
+    assert (rows[model].status.value, rows[model].cause.value) == ("infra", "lost_worker")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import getpass
+import mmap
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from torchgauge.processes.process_tree import left_in_shared_memory
 
 TOY = ("toy", "--device", "cpu", "--config", "eager", "--models", "mlp")
 
@@ -104,6 +107,34 @@ def test_shared_memory_that_was_left_is_told(sandbox) -> None:
         assert f"left in shared memory, where it stays: {file} (67,108,864 bytes)" in unwrapped(done.stderr)
     finally:
         file.unlink(missing_ok=True)
+
+
+def test_many_files_left_in_shared_memory_are_one_line(sandbox) -> None:
+    """It names twenty of them, and nothing in a name begins a line or colours it."""
+    words = ("--tier", "full", "--models", "litters", "--device", "fake", "--config", "eager")
+    try:
+        done = sandbox.measure("forgers", *words, TORCHGAUGE_FAULTS_SHARED=sandbox.marker)
+        assert done.returncode == 0, done.stderr
+        assert f"forged-{sandbox.marker}-" in done.stderr
+        assert "\\n::error:: (0 bytes) and 5 more" in done.stderr
+    finally:
+        for file in Path("/dev/shm").glob(f"forged-{sandbox.marker}-*"):
+            file.unlink()
+
+
+def test_a_file_is_not_used_because_another_one_begins_with_its_name(sandbox) -> None:
+    """Only the one that a process has mapped is used."""
+    file, longer = (Path("/dev/shm", f"forged-{sandbox.marker}{end}") for end in ("", "-longer"))
+    try:
+        file.write_bytes(b"x")
+        longer.write_bytes(b"x")
+        with longer.open("r+b") as opened, mmap.mmap(opened.fileno(), 1):
+            left = " ".join(left_in_shared_memory(0.0))
+        assert f"{file} (1 bytes)" in left
+        assert str(longer) not in left
+    finally:
+        file.unlink()
+        longer.unlink()
 
 
 def test_a_model_writes_no_command_into_the_log_of_torchgauge(sandbox) -> None:

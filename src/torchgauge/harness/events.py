@@ -13,11 +13,11 @@ import os
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 from torchgauge.harness.flight_records import EVENT as FLIGHT_RECORD
 from torchgauge.harness.flight_records import FlightRecord
-from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.known_secrets import KnownSecrets, known_secrets
 from torchgauge.records import (
     Calibration,
     Environment,
@@ -26,6 +26,7 @@ from torchgauge.records import (
     Outcome,
     Phase,
     Scalar,
+    Status,
     from_plain,
     to_json,
     to_plain,
@@ -36,10 +37,12 @@ NOBODY = 255
 TIMING_LOCK = "timing_lock"
 """Kind of the event whose ``wanted`` says whether the worker wants the lock or gives it back."""
 LONGEST_LINE = 16 << 20
-MOST_BYTES = 8 * LONGEST_LINE
+MOST_BYTES = 2 * LONGEST_LINE
 """Bytes of one event, and of all events of one worker: what is parsed takes many times its size."""
+MOST_EVENTS = 20_000
+"""Events of one worker: a group of 254 cases, or a census of all models, writes half as many."""
 Kinds = Mapping[str, Mapping[str, Any]]
-"""Kinds of messages by name: each field that is read of one, with its type; a name with ? may be missing."""
+"""Kinds of messages by name: all fields of one, with their types; a name with ? may be missing."""
 _EVENT: Mapping[str, Any] = {"t": float}
 _EVENTS: Kinds = {
     "phase": {**_EVENT, "phase": Phase, "case": Optional[str]},
@@ -48,7 +51,13 @@ _EVENTS: Kinds = {
     "no_device": {**_EVENT, "failure": Failure},
     "environment": {**_EVENT, "environment": Environment, "notes": tuple[str, ...]},
     "calibration": {**_EVENT, "calibration": Calibration},
-    "fresh": {**_EVENT, "case": str, "measurements": tuple[Measurement, ...], "degraded": tuple[str, ...]},
+    "fresh": {
+        **_EVENT,
+        "case": str,
+        "measurements": tuple[Measurement, ...],
+        "degraded": tuple[str, ...],
+        "facts": dict,
+    },
     TIMING_LOCK: {**_EVENT, "wanted": bool},
     FLIGHT_RECORD: {**_EVENT, "record": FlightRecord},
 }
@@ -105,20 +114,28 @@ class EventReader:
         """
         self._fd, self._cursor = create(path), -1 if cursor is None else create(cursor)
         self._cases, self._kinds = (None, *cases), kinds
-        self._rest, self._taken, self.problem = b"", 0, ""
+        self._rest, self._taken, self._count, self.problem = b"", 0, 0, ""
 
-    def read(self) -> list[dict[str, Any]]:
-        """Events appended since the last call, up to the first line that is not an event."""
+    def read(self, most: int = MOST_BYTES) -> list[dict[str, Any]]:
+        """Events in the next ``most`` bytes at most, up to the first line that is not an event."""
         events: list[dict[str, Any]] = []
-        while not self.problem and (data := os.read(self._fd, 1 << 20)):
-            self._taken += len(data)
-            *lines, self._rest = (self._rest + data).split(b"\n")
+        if self.problem or not (data := os.read(self._fd, most)):
+            return events
+        self._taken += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._count += len(lines)
+        if len(self._rest) > LONGEST_LINE or self._taken >= MOST_BYTES:
+            self.problem = (
+                f"the model's process wrote {self._taken >> 20} MiB of events, or one without an end"
+            )
+        elif self._count > MOST_EVENTS:
+            self.problem = f"the model's process wrote more than {MOST_EVENTS:,} events"
+        else:
+            known = known_secrets()  # a file is read for them
             try:
-                events += map(self._event, lines)
+                events.extend(self._event(line, known) for line in lines)
             except ValueError as error:
-                self.problem = f"it wrote what is not an event: {error}"
-            if len(self._rest) > LONGEST_LINE or self._taken > MOST_BYTES:
-                self.problem = f"it wrote {self._taken >> 20} MiB of events, or one without an end"
+                self.problem = f"the model's process wrote a line that is not an event: {error}"
         return events
 
     def cursor(self) -> int:
@@ -131,9 +148,12 @@ class EventReader:
         for fd in filter(lambda fd: fd >= 0, (self._fd, self._cursor)):
             os.close(fd)
 
-    def _event(self, line: bytes) -> dict[str, Any]:
-        event = message_in(line, self._kinds)
-        case = event["outcome"]["case_key"] if "outcome" in event else event.get("case")
+    def _event(self, line: bytes, known: KnownSecrets) -> dict[str, Any]:
+        event = message_in(line, self._kinds, known)
+        subject = event.get("outcome", event)
+        if subject.get("status") == Status.NOT_RUN.value:
+            raise ValueError("a case that has begun cannot be not_run")
+        case = subject.get("case_key", subject.get("case"))
         if case not in self._cases:
             raise ValueError(f"{case!r} is a case of another group"[:200])
         return event
@@ -144,26 +164,35 @@ def create(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
 
 
-def message_in(line: bytes, kinds: Kinds) -> dict[str, Any]:
-    """Return the message that ``line`` holds, without secrets.
+def message_in(line: bytes, kinds: Kinds, known: KnownSecrets | None = None) -> dict[str, Any]:
+    """Return the message that ``line`` holds, without the secrets that are ``known`` (default: to us).
 
-    Raises ``ValueError``, in one line, where it is of none of ``kinds`` or lacks a field of its kind.
+    Raises ``ValueError``, in one line, where it is of none of ``kinds`` or has not the fields of its kind.
     """
     try:
-        message: dict[str, Any] = known_secrets().hide_in(json.loads(line, parse_int=_integer))
-        for field, kind in {"ev": str, **kinds[message["ev"]]}.items():
-            name = field.rstrip("?")
-            if name in message or name == field:
-                from_plain(kind, message[name], name)
-        facts = message.get("facts", {}).items()
-        from_plain(tuple[tuple[str, Scalar], ...], list(facts), "facts")
+        message = (known or known_secrets()).hide_in(json.loads(line, parse_int=_integer))
+        _check(message, kinds)
         json.dumps(message, allow_nan=False)
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}"[:200]) from error
-    return message
+        raise ValueError(str(error)[:200]) from error
+    return cast(dict[str, Any], message)
+
+
+def _check(message: Any, kinds: Kinds) -> None:
+    kind = message.get("ev") if isinstance(message, dict) else None
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ValueError(f"{kind!r} is none of {', '.join(kinds)}")
+    fields = {"ev": str, **kinds[kind]}
+    types = {name.rstrip("?"): type_ for name, type_ in fields.items()}
+    for name in sorted(message.keys() ^ types.keys()):
+        if name not in types or name in fields:
+            raise ValueError(f"{'missing' if name in types else 'unknown'} field {name!r}")
+    for name, value in message.items():
+        from_plain(types[name], value, name)
+    from_plain(tuple[tuple[str, Scalar], ...], list(message.get("facts", {}).items()), "facts")
 
 
 def _integer(text: str) -> int:
-    if (value := int(text)).bit_length() > 63:
+    if len(text) > 20 or (value := int(text)).bit_length() > 63:
         raise ValueError(f"an integer of {len(text)} digits, which no table can hold")
     return value

@@ -154,21 +154,19 @@ def resident_bytes(pid: int) -> int:
 
 def left_in_shared_memory(since: float) -> list[str]:
     """Return files of this user in shared memory that changed ``since`` and that no process uses (Linux)."""
-    left = []
+    mapped, left = set(), []  # device and inode: a name may be the beginning of another one
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            lines = maps.read_bytes().splitlines()
+            mapped |= {tuple(line.split(None, 5)[3:5]) for line in lines if b"/dev/shm/" in line}
     with contextlib.suppress(OSError):
         for file in Path("/dev/shm").iterdir():  # noqa: S108  it is looked at only
             about = file.lstat()
-            if about.st_uid == os.geteuid() and about.st_ctime >= since and not _is_mapped(file):
+            device = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}"
+            used = (device.encode(), str(about.st_ino).encode()) in mapped
+            if about.st_uid == os.geteuid() and about.st_ctime >= since and not used:
                 left.append(f"{file} ({about.st_size:,} bytes)")
     return left
-
-
-def _is_mapped(file: Path) -> bool:
-    for maps in Path("/proc").glob("[0-9]*/maps"):
-        with contextlib.suppress(OSError):
-            if str(file) in maps.read_text(encoding="utf-8", errors="replace"):
-                return True
-    return False
 
 
 def finish_fork(code: int) -> None:

@@ -94,6 +94,11 @@ def brief(text: str, limit: int = VALUE_LIMIT) -> str:
     return f"{visible(text[:limit])}… [{counted(len(text) - limit, 'more character')}]"
 
 
+def one_line(text: str, limit: int = 200) -> str:
+    """The visible beginning of ``text``, in one line."""
+    return brief(text, limit).replace("\n", "\\n")
+
+
 def tail(text: str, limit: int = LOG_LIMIT) -> str:
     """The visible end of ``text``, at most ``limit`` bytes of UTF-8, with a first line that says so."""
     shown = visible(text)

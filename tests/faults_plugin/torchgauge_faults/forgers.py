@@ -6,10 +6,12 @@ import ctypes
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from torchgauge.records import Workload
@@ -33,6 +35,9 @@ LINES: dict[str, bytes] = {
     "unknown_phase": b'{"ev": "phase", "t": 1.0, "phase": "lunch", "case": null}\n',
     "unknown_event": b'{"ev": "lunch", "t": 1.0}\n',
     "missing_field": b'{"ev": "phase", "t": 1.0}\n',
+    "extra_field": b'{"ev": "phase", "t": 1.0, "phase": "build", "case": null, "outcome": 7}\n',
+    "many_events": b'{"ev": "phase", "t": 1.0, "phase": "build", "case": null}\n' * 20_001,
+    "asks": b'{"ev": "timing_lock", "t": 1.0, "wanted": true}\n',
     "no_unicode": b'{"ev": "phase", "t": 1.0, "phase": "build", "case": "\xff"}\n',
     "not_a_number": b'{"ev": "phase", "t": NaN, "phase": "build", "case": null}\n',
     "endless_line": b" " * 40 * MEGABYTE,
@@ -116,15 +121,18 @@ CLAIMS: dict[str, dict[str, Any]] = {
     "huge_time": {"samples": [1e308] * 20},
     "huge_block": {"blocks": [10**400] * 20},
     "huge_fact": {},
+    "not_run": {},
 }
 
 
 def _claim(model: str, own: Path) -> None:
-    """Report numbers for this case that no sum or no table can hold, and end."""
+    """Report for this case numbers that no sum or no table can hold, or that it was not run, and end."""
     keys = _keys(json.loads((_work(own).parent / "plan.json").read_text()), model)
     outcome = _passed(keys[0])
     outcome["measurements"][0] |= CLAIMS[model]
     outcome["facts"] = [["huge", 10**400]] if model == "huge_fact" else []
+    if model == "not_run":
+        outcome |= {"status": "not_run", "cause": "cancelled"}
     with own.open("a") as file:
         file.write(json.dumps({"ev": "outcome", "t": 1.0, "outcome": outcome}) + "\n")
     os._exit(0)
@@ -142,18 +150,30 @@ def _link(own: Path) -> None:
             path.symlink_to("/dev/zero")
 
 
-def _reply(_own: Path) -> None:
-    """Write what is no reply into every pipe of the host."""
+def _reply(_own: Path, text: bytes = b"no reply\n") -> None:
+    """Write what is no reply, or ``text``, into every pipe of the host."""
     host = Path(f"/proc/{os.getppid()}/fd")
     for each in host.iterdir():
         try:
             if each.is_fifo():
                 pipe = os.open(each, os.O_WRONLY | os.O_NONBLOCK)
-                os.write(pipe, b"no reply\n")
+                os.write(pipe, text)
                 os.close(pipe)
         except OSError:
             continue
     time.sleep(1.0)
+
+
+def _end_others(own: Path) -> None:
+    """Write ten replies that a worker has ended, with the token of a command that this process can see."""
+    end = {"ev": "exited", "status": 0, "usage": {}, "leftovers": [], "printed": 0, "token": ""}
+    frame: FrameType | None = sys._getframe().f_back
+    while frame is not None:
+        for value in frame.f_locals.values():
+            if isinstance(value, dict) and "token" in value:
+                end["token"] = value["token"]
+        frame = frame.f_back
+    _reply(own, (json.dumps(end).encode() + b"\n") * 10)
 
 
 def _order(_own: Path) -> None:
@@ -193,12 +213,20 @@ def _share(_own: Path) -> None:
     ctypes.CDLL(None).shmget(0, 64 * MEGABYTE, 0o1600)
 
 
+def _litter(_own: Path) -> None:
+    """Leave 25 files in shared memory whose names hold a line break and a terminal sequence."""
+    for number in range(25):
+        Path("/dev/shm", f"forged-{os.environ[NAMES]}-{number}\n::error::\x1b[31m").touch()
+
+
 ATTACKS: dict[str, Callable[[Path], None]] = {
     **{model: partial(_claim, model) for model in CLAIMS},
     "plants": _plant,
     "crashes": _crash,
     "linked": _link,
     "host_reply": _reply,
+    "host_ends": _end_others,
+    "litters": _litter,
     "orders": _order,
     "outlives": _outlive,
     "shares": _share,

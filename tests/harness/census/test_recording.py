@@ -87,7 +87,7 @@ def test_a_model_that_writes_into_the_report_costs_its_own_entry(tmp_path: Path)
     assert found["other"]["operators"] == found["good"]["operators"]
     problems = {name: line["problem"] for name, line in found.items() if "problem" in line}
     assert set(problems) == {"forges_another", "forges_types", "forges_a_loss"}
-    assert all("it wrote" in problem for problem in problems.values())
+    assert all("the model's process wrote" in problem for problem in problems.values())
 
 
 def test_a_model_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:

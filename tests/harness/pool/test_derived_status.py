@@ -90,10 +90,10 @@ def test_what_was_said_stays_said() -> None:
 
 def test_a_crash_after_all_results_is_a_teardown() -> None:
     """When every case has its outcome, the crash is told and charged to nobody."""
-    result = derived(*map(said, SUCCESS), status=signal.SIGSEGV, leftovers=("sleep 300",))
+    result = derived(*map(said, SUCCESS), status=signal.SIGSEGV, leftovers=("sleep\n300\x1b[31m",))
     assert [outcome.status for outcome in result.outcomes.values()] == [Status.PASS] * 3
     assert "SIGSEGV" in result.teardown
-    assert "sleep 300" in result.teardown
+    assert result.teardown.endswith("killed: sleep\\n300")
     assert (result.again, result.charged) == ([], "")
 
 
@@ -143,3 +143,5 @@ def test_the_root_cause_of_a_device_that_did_not_open_is_in_the_reason() -> None
     result = derived({"ev": "no_device", "failure": to_plain(failure)})
     reason = result.outcomes[KEYS[0]].reason
     assert reason.endswith("Failed to load, caused by OSError: libx.so: cannot open")
+    silent = derived({"ev": "no_device", "failure": to_plain(Failure(type="RuntimeError", message=""))})
+    assert silent.outcomes[KEYS[0]].reason == "the device could not be opened: RuntimeError"

@@ -61,9 +61,9 @@ def health(device: DeviceDescriptor = ACC, index: int = 0) -> DeviceHealth:
 def test_a_device_that_is_lost_twice_is_out_until_it_is_released(tmp_path: Path) -> None:
     """With the reason, the run and what to type; another index stays in."""
     ill = health(index=1)
-    ill.lost("no answer", began=time.time(), opened=True)
+    ill.lost("toy/mlp", "no answer", began=time.time(), opened=True)
     assert (ill.gone, ill.said()) == ("", [])
-    ill.lost("no answer either", began=time.time(), opened=True)
+    ill.lost("toy/sum", "no answer either", began=time.time(), opened=True)
     reason = "lost 2 times, the last time: no answer either"
     lift = "torchgauge devices --release acc.1"
     assert ill.said() == [f"device 'acc.1' has left the pool: {reason}; {lift}"]
@@ -84,16 +84,25 @@ def test_a_device_that_is_lost_twice_is_out_until_it_is_released(tmp_path: Path)
 def test_groups_that_ran_at_once_lose_a_device_once() -> None:
     """One reset fails all that were in flight."""
     ill, began = health(), time.time()
-    ill.lost("reset", began=began, opened=True)
-    ill.lost("reset", began=began, opened=True)
+    ill.lost("toy/mlp", "reset", began=began, opened=True)
+    ill.lost("toy/sum", "reset", began=began, opened=True)
     assert (ill.gone, ill.losses) == ("", 1)
+
+
+def test_a_device_that_one_model_alone_lost_is_out_of_its_run_only() -> None:
+    """What one model reports may be wrong, however often it is tried."""
+    ill = health()
+    for _ in range(2):
+        ill.lost("toy/mlp", "no answer", began=time.time(), opened=True)
+    assert ill.gone.startswith("lost 2 times")
+    assert list(quarantine.everything()) == []
 
 
 def test_a_device_that_never_opened_is_out_of_its_run_only() -> None:
     """Somebody else may have it: the next run asks."""
     busy = health()
-    for _ in range(2):
-        busy.lost("all devices are busy or unavailable", began=time.time(), opened=False)
+    for model in ("toy/mlp", "toy/sum"):
+        busy.lost(model, "all devices are busy or unavailable", began=time.time(), opened=False)
     assert busy.gone.startswith("lost 2 times")
     assert list(quarantine.everything()) == []
 

@@ -13,6 +13,10 @@ from torchgauge.harness.executors.fleet import FleetDevice
 from torchgauge.harness.pool.devices_at_once import DevicesAtOnce
 from torchgauge.processes.process_tree import left_in_shared_memory
 from torchgauge.results.atomic_file import storage_errors
+from torchgauge.results.hostile_text import one_line
+
+MOST_NAMED = 20
+"""Files left in shared memory that a note names."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,9 @@ class LocalExecutor:
                 [parse_target(each) for each in options.spares.split(",") if each],
             ).run()
             if left := left_in_shared_memory(began):
-                yield RunNote(f"left in shared memory, where it stays: {', '.join(left)[:300]}")
+                more = f" and {len(left) - MOST_NAMED:,} more" if len(left) > MOST_NAMED else ""
+                names = one_line(", ".join(left[:MOST_NAMED]), 2000)
+                yield RunNote(f"left in shared memory, where it stays: {names}{more}")
         finally:
             shutil.rmtree(work, ignore_errors=True)
 

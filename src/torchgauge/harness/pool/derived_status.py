@@ -21,6 +21,7 @@ from torchgauge.records import (
     digest,
     from_plain,
 )
+from torchgauge.results.hostile_text import one_line
 
 
 @dataclass
@@ -86,7 +87,7 @@ def _no_device(cases: Sequence[PlannedCase], ending: Ending) -> list[Outcome]:
 
 def no_device(key: str, failure: Failure) -> Outcome:
     """The outcome of a case whose device could not be opened."""
-    said, *more = failure.message.splitlines()
+    said, *more = (failure.message or failure.type).splitlines() or [""]
     root = next((line for line in more if line.startswith("caused by ")), "")
     reason = f"the device could not be opened: {said}{', ' if root else ''}{root}"
     return Outcome(key, Status.INFRA, Phase.START, Cause.NO_DEVICE, reason, failure)
@@ -189,7 +190,7 @@ def _teardown(ending: Ending) -> str:
 def _leftovers(ending: Ending) -> str:
     return (
         f"left {counted(len(ending.leftovers), 'process')} "
-        f"running, killed: {', '.join(ending.leftovers)[:300]}"
+        f"running, killed: {one_line(', '.join(ending.leftovers), 300)}"
     )
 
 

@@ -1,8 +1,8 @@
 """What a run has seen of one device, and whether it has left the pool: for this run, or until it is lifted.
 
-A device that is lost twice, drifts, or has a process that cannot be ended would do the same to the next run,
-and stays out (:mod:`.quarantine`). One that could not be opened stays out of this run only: the next one asks
-it at its start anyway.
+A device that two models lose, drifts, or has a process that cannot be ended would do the same to the next
+run, and stays out (:mod:`.quarantine`). One that could not be opened stays out of this run only: the next one
+asks it at its start anyway.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class DeviceHealth:
     clock: Clock
     only_checks: bool = False
     losses: int = 0
+    losers: set[str] = field(default_factory=set)
     lost_at: float = 0.0
     was_open: bool = False
     gone: str = ""
@@ -55,22 +56,23 @@ class DeviceHealth:
         """Where the machine keeps what is known of the device; None for the host and what is no hardware."""
         return place_of(self.device, self.target)
 
-    def lost(self, reason: str, *, began: float, opened: bool) -> None:
+    def lost(self, model: str, reason: str, *, began: float, opened: bool) -> None:
         """A group that ``began`` then (seconds since the epoch) lost the device, or had not ``opened`` it.
 
-        Groups that ran at once lose it once. One that nobody opened may be somebody else's for a while: it
-        leaves this run only.
+        Groups that ran at once lose it once. It leaves this run only where nobody opened it, as it may be
+        somebody else's for a while, and where one ``model`` alone reports it, which may be wrong.
         """
         with self._mutex:
             self.was_open = self.was_open or opened
             if self.losses and began <= self.lost_at:
                 return
             self.losses += 1
+            self.losers.add(model)
             self.lost_at = self.clock.now()
             twice = self.losses >= MOST_LOSSES
         if twice:
             said = f"lost {self.losses} times, the last time: {reason}"
-            self.leave(said, lasting=self.was_open)
+            self.leave(said, lasting=self.was_open and len(self.losers) > 1)
 
     def said(self) -> list[str]:
         """What became of the device since this was last asked."""

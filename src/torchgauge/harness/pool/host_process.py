@@ -7,6 +7,7 @@ import getpass
 import json
 import os
 import re
+import secrets
 import selectors
 import subprocess
 import tempfile
@@ -37,11 +38,11 @@ step of mobilenetv2 from 41 to 75 ms. Whoever sets these variables keeps them.
 PATIENCE_S = 5.0
 """How long a host that serves may take to end by itself."""
 _REPLIES: Kinds = {
-    "ready": {"notes": tuple[str, ...]},
-    "started": {"pid": int},
-    "exited": {"status": int, "leftovers": tuple[str, ...], "printed": int},
+    "ready": {"notes": tuple[str, ...], "warm": bool, "import_s": float, "pid": int},
+    "started": {"pid": int, "token": str},
+    "exited": {"status": int, "usage": dict, "leftovers": tuple[str, ...], "printed": int, "token": str},
 }
-"""What is read of each reply of a host, with its type."""
+"""The replies of a host."""
 FATE_S = 1.0
 """How long a host that has closed its replies may take to be gone."""
 
@@ -109,7 +110,7 @@ class HostProcess:
             raise InfrastructureError(f"cannot start {options.python}: {error}", hint=hint) from error
         finally:
             os.close(write)
-        self._replies, self._buffer = read, b""
+        self._replies, self._buffer, self._token = read, b"", ""
         self._selector = selectors.DefaultSelector()
         self._selector.register(read, selectors.EVENT_READ)
 
@@ -117,6 +118,11 @@ class HostProcess:
     def pid(self) -> int:
         """Process id of the host."""
         return self._process.child_pid
+
+    def run(self, **order: Any) -> None:
+        """Start a worker; replies about it have a token, so that no worker writes the end of a later one."""
+        self._token = secrets.token_hex()
+        self.send(cmd="run", token=self._token, **order)
 
     def send(self, **command: Any) -> None:
         """Give a command; a host that has gone is noticed by :meth:`receive`."""
@@ -134,7 +140,10 @@ class HostProcess:
         self._selector.unregister(fd)
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next reply; an empty dict when none came in time, None when the host is gone."""
+        """The next reply; an empty dict when none came in time, None when the host is gone.
+
+        A line that is not a reply about its present worker was written by a model: this host alone is lost.
+        """
         deadline = self._clock.steady() + timeout_s
         while b"\n" not in self._buffer:
             left = deadline - self._clock.steady()
@@ -150,9 +159,10 @@ class HostProcess:
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
-            return message_in(line, _REPLIES)
-        except ValueError:  # a model wrote it: this host alone is lost
+            reply = message_in(line, _REPLIES)
+        except ValueError:
             return None
+        return reply if reply.get("token", "") == self._token else None
 
     def fate(self) -> str:
         """What became of a host that never said that it is ready, to be said after its name."""

@@ -151,8 +151,13 @@ class TimingLock:
                 self._pass_on()
 
     def want(self, member: Member) -> None:
-        """Ask for the lock; ``member.grant`` is called when all others stand still."""
+        """Ask for the lock; ``member.grant`` is called when all others stand still.
+
+        A member that has the lock, or waits for it already, changes nothing.
+        """
         with self._changed:
+            if member in self._holders or member in self._waiting:
+                return
             self._waiting.append(member)
             if self._holders:
                 member.stop()

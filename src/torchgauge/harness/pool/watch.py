@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import Clock
-from torchgauge.harness.events import TIMING_LOCK, EventReader, create
+from torchgauge.harness.events import MOST_BYTES, TIMING_LOCK, EventReader, create
 from torchgauge.harness.job import Job
 from torchgauge.harness.pool.full_disks import FullDisks, worker_folders
 from torchgauge.harness.pool.host_process import HostProcess
@@ -21,10 +21,13 @@ from torchgauge.processes.host_memory import available_memory
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import Phase, RunSettings, to_json
 from torchgauge.results.atomic_file import storage_errors, writing_aside
+from torchgauge.results.hostile_text import one_line
 
 TICK_S = 0.1
 QUIET_TICK_S = 0.5
 """Seconds between looks at the worker; fewer while it times, so that looking disturbs less."""
+LOOK_BYTES = 1 << 22
+"""Bytes of events that one look reads, so that the next one sees a deadline or a wish to cancel soon."""
 LOST_S = 10.0
 """Seconds that a host may take to end a worker that it was told to kill."""
 LOG_MARGIN = 1 << 10
@@ -40,7 +43,7 @@ class Ending:
     """How a worker's process ended, and why it was killed if it was.
 
     ``status`` is the wait status; ``killed`` is ``"timeout"``, ``"memory"``, ``"cancelled"``, ``"forged"``
-    (it wrote what is not an event) or empty;
+    (it wrote a line that is not an event) or empty;
     ``lost`` says that the host itself went away; ``full`` which disks had no room left, in words.
     """
 
@@ -174,7 +177,7 @@ class Watch:
         ending = self.ending
         reply = self.host.receive(timeout_s)
         self._disks.look()
-        for event in self._new_events():
+        for event in self._new_events(LOOK_BYTES):
             if event["ev"] == "phase":
                 ending.phase, self._entered = Phase(event["phase"]), self._active()
             if event["ev"] == TIMING_LOCK:
@@ -221,7 +224,7 @@ class Watch:
         return bool(ending.killed)
 
     def _end(self) -> bool:
-        self._new_events()
+        self._new_events(MOST_BYTES)
         self.ending.cursor = self.files.reader.cursor()
         self.ending.duration_s = self._active() - self._started
         self.ending.full = self._disks.said
@@ -229,15 +232,15 @@ class Watch:
         self.ended = True
         return True
 
-    def _new_events(self) -> list[dict[str, Any]]:
+    def _new_events(self, most: int) -> list[dict[str, Any]]:
         if self.ending.killed:
             return []
-        found = self.files.reader.read()
+        found = self.files.reader.read(most)
         self.ending.events += found
         for event in found:
             self.on_event(event)
         if self.files.reader.problem:
-            self.condemn("forged", self.files.reader.problem)
+            self.condemn("forged", one_line(self.files.reader.problem, 300))
         return found
 
 

@@ -85,9 +85,7 @@ class WorkerHost:
         submission, settings = self.submission, self.submission.plan.settings
         files = JobFiles(self.work, log, job)
         limits = Limits.of(settings, submission.clock, submission.cancelled)
-        self._process.send(
-            cmd="run", job=str(files.job), log=str(files.printed), log_limit=settings.log_limit_bytes
-        )
+        self._process.run(job=str(files.job), log=str(files.printed), log_limit=settings.log_limit_bytes)
         return Watch(self._process, files, limits, on_event, place or Place())
 
     def run(self, job: Job, log: Path, on_event: Listener = lambda event: None) -> Ending:

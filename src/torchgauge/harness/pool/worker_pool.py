@@ -174,7 +174,8 @@ class WorkerPool:
         may = not self.never_there and not done.group.checks  # whose answer it is that the device is ill
         lost = next((row for row in done.rows if row.cause is Cause.NO_DEVICE), None)
         if lost is not None and may:
-            self.health.lost(lost.reason, began=lost.started_at, opened=lost.phase is not Phase.START)
+            opened = lost.phase is not Phase.START
+            self.health.lost(done.group.workload.model, lost.reason, began=lost.started_at, opened=opened)
         broken = [row for row in done.rows if may and is_broken(row) and row.case.key not in self.retried]
         keys = {row.case.key for row in broken}
         if broken:

@@ -8,8 +8,8 @@ It adopts orphans (``PR_SET_CHILD_SUBREAPER``), so that whatever a model started
 killed when its worker ends; it caps what a worker prints; and it ends with everything it started when the
 parent goes away. One thread, one loop.
 
-Protocol: JSON lines. Commands on standard input: ``run`` (job, log, log_limit), ``kill``, ``quit``. Replies
-on the file descriptor given at start: ``ready``, ``started``, ``exited``.
+Protocol: JSON lines. Commands on standard input: ``run`` (job, log, log_limit, token), ``kill``, ``quit``.
+Replies on the file descriptor given at start: ``ready``, and with the token ``started`` and ``exited``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Host:
         self.options = options
         self.replies: int = options["replies"]
         self.selector = selectors.DefaultSelector()
-        self.pid = 0
+        self.pid, self.token = 0, ""
         self.log: CappedLog | None = None
         self.output = -1
         self.commands = b""
@@ -73,6 +73,7 @@ class Host:
         self.selector.register(0, selectors.EVENT_READ, "commands")
         self.selector.register(read, selectors.EVENT_READ, "child")
         while True:
+            self.keep_spare()
             for key, _ in self.selector.select(timeout=1.0 if self.pid else None):
                 if key.data == "commands" and not self.read_commands():
                     self.drop_spare()
@@ -84,7 +85,6 @@ class Host:
                 if key.data == "child":
                     os.read(read, 4096)
             self.reap()
-            self.keep_spare()
 
     def prepare(self) -> None:
         """Import what workers share, if they are to be forked, and say whether that worked."""
@@ -130,7 +130,7 @@ class Host:
     # --- one worker --------------------------------------------------------------------------
 
     def start(self, command: dict[str, Any]) -> None:
-        """Give ``command`` to a worker, the one that waits where there is one."""
+        """Give ``command`` to a worker that has not its token: one forked before, or a fresh process."""
         self.log = CappedLog(
             command["log"], command["log_limit"]
         )  # before a model runs that could replace it
@@ -138,7 +138,8 @@ class Host:
         self.spare = None
         try:
             os.write(spare.control, command["job"].encode() + b"\n")
-        except BrokenPipeError:  # killed while it waited: the next one is as good
+        except BrokenPipeError:  # killed while it waited
+            self.warm = False
             os.close(spare.control)
             os.close(spare.output)
             spare = self.fork()
@@ -146,7 +147,8 @@ class Host:
         os.close(spare.control)
         self.pid, self.output = spare.pid, spare.output
         self.selector.register(self.output, selectors.EVENT_READ, "output")
-        self.reply("started", pid=self.pid)
+        self.token = command["token"]
+        self.reply("started", pid=self.pid, token=self.token)
 
     def keep_spare(self) -> None:
         """Fork the next worker now, while the parent writes the last one's rows; it waits for its job."""
@@ -268,7 +270,8 @@ class Host:
         printed = self.log.close() if self.log else 0
         self.pid = 0
         if not killed:
-            self.reply("exited", status=status, usage=usage or {}, leftovers=leftovers, printed=printed)
+            about = {"usage": usage or {}, "leftovers": leftovers, "printed": printed}
+            self.reply("exited", token=self.token, status=status, **about)
 
     def remove_scratch(self) -> None:
         """Remove the folder of temporary files: where the parent was killed, nobody else does."""
