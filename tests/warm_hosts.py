@@ -227,7 +227,7 @@ def _receive(connection: socket.socket) -> tuple[Any, list[int]]:
 
 
 def nursery(folder: str) -> None:
-    """Return the address of a template to whoever asks a second time; end with standard input."""
+    """Send the address of a template for each request whose key was seen before; end with standard input."""
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(f"{folder}/nursery")
     listening.listen(64)

@@ -15,7 +15,7 @@ REASONS = {
     "many_events": "more than 20,000 events",
     "no_unicode": "utf-8",
     "not_a_number": "JSON",
-    "endless_line": "without an end",
+    "endless_line": "an event of more than 16 MiB",
     "wrong_type": "expected str",
     "foreign_case": "a case of another group",
     "huge_time": "non-finite",

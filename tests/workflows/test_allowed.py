@@ -48,7 +48,7 @@ def test_a_command_needs_a_role_that_may_write_whatever_the_pool_trusts(trust) -
     }
     assert {role for role, outcome in outcomes.items() if outcome.allowed} == WRITERS
     assert {outcome.reason for role, outcome in outcomes.items() if role not in WRITERS} == {
-        "whoever asked is not a person who may push to this repository"
+        "the author of the comment is not a person who may push to this repository"
     }
 
 

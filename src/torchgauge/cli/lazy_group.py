@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            raise InfrastructureError("a connection was closed", hint="the command again") from error
+            raise InfrastructureError("a connection was closed", hint="run the command again") from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs by section, in one column, without importing them."""

@@ -45,7 +45,7 @@ def failed(error: Exception) -> int:
     else:
         print_exception(error)
         problem = f"torchgauge itself failed: {type(error).__name__}: {problem}"
-        advice = "pip check; where it finds nothing, report the lines above"
+        advice = "run pip check; if it reports no conflict, report the traceback above"
     sys.stderr.write(f"error: {problem}\n  try: {advice}\n")
     return 3
 

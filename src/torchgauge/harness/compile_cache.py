@@ -179,10 +179,10 @@ def open_kept(
 
 
 def make_private(root: Path) -> None:
-    """Make the folder ``root``, and torchgauge's own above it.
+    """Create the folder ``root`` and the folder above it, which may be torchgauge's own.
 
-    Raises :class:`CacheUnusableError` where somebody else owns one of them, may write to ``root``, or may
-    put another folder in the place of one.
+    Raises :class:`CacheUnusableError` where another user owns ``root`` or torchgauge's own folder above it,
+    may write to ``root``, or may replace either folder.
     """
     try:
         root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

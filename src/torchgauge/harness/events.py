@@ -100,15 +100,15 @@ class EventWriter:
 class EventReader:
     """Parent side: creates the files, reads whole lines as they appear and leaves a torn last line alone.
 
-    Here a worker's words become ours, so here secrets are taken out of them, and what is not an event ends
-    the reading: ``problem`` is the reason. The files are read by the descriptors that created them, whatever
+    It removes secrets, because the parent uses the events from here on. A line that is not an event ends the
+    reading, and ``problem`` is the reason. The files are read by the descriptors that created them, whatever
     lies at their paths later.
     """
 
     def __init__(
         self, path: Path, cursor: Path | None = None, cases: Collection[str] = (), kinds: Kinds = _EVENTS
     ) -> None:
-        """``cursor`` is None for a child that has none, and an event is of no case but ``cases``.
+        """Create the files; ``cursor`` is None for a child without one, and events name only ``cases``.
 
         Raises ``OSError`` where a file exists already: this worker has not written it.
         """
@@ -126,7 +126,8 @@ class EventReader:
         self._count += len(lines)
         if len(self._rest) > LONGEST_LINE or self._taken >= MOST_BYTES:
             self.problem = (
-                f"the model's process wrote {self._taken >> 20} MiB of events, or one without an end"
+                f"the model's process wrote {self._taken >> 20} MiB of events, "
+                f"or an event of more than {LONGEST_LINE >> 20} MiB"
             )
         elif self._count > MOST_EVENTS:
             self.problem = f"the model's process wrote more than {MOST_EVENTS:,} events"

@@ -38,9 +38,9 @@ def passed(
 ) -> dict[str, str]:
     """The variables of ``environ`` (default: our own) that a process for ``purpose`` is given.
 
-    ``declared`` are further names, or patterns with ``*``, that the device of the process needs. What
-    somebody left in the user's site is not executed, unless torchgauge itself lies there or a person has set
-    the variable, and what a job of GitHub Actions keeps of code goes with the job.
+    ``declared`` are further names, or patterns with ``*``, that the device of the process needs. The
+    variable :data:`NO_USER_SITE` keeps packages of the user's site out, unless torchgauge itself lies there
+    or ``environ`` sets the variable. In a job of GitHub Actions, caches of code lie in the job's own folder.
     """
     environ = os.environ if environ is None else environ
     named = [name.strip() for name in environ.get(VARIABLE, "").split(",") if name.strip()]

@@ -133,7 +133,7 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, path)
         if level == MOST_LEVELS:
-            self._refuse(event, path, f"more than {MOST_LEVELS} levels", "no kind of file needs so many")
+            self._refuse(event, path, f"more than {MOST_LEVELS} levels", "nest fewer mappings and lists")
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(path, level + 1)
         return self._mapping(path, level + 1)
@@ -153,7 +153,7 @@ class _Reader:
             below = f"{path}.{key}"
             line = event.start_mark.line + 1
             if len(key) > MOST_KEY or not key.isprintable():
-                self._refuse(event, path, f"the key {key!r}", f"at most {MOST_KEY} characters in a line")
+                self._refuse(event, path, f"the key {key!r}", f"write up to {MOST_KEY} printable characters")
             if key == "<<":
                 self._refuse(event, path, "the merge key <<", "write the fields out where they are needed")
             if key in items:

@@ -5,8 +5,9 @@ what a collaborator has read: by a command that names the commit in full, or by 
 in the event of its own putting, which carries the head of that moment, and while it is there. Whatever is
 pushed later voids the leave, because the leave is for a commit and the decision is made again before the run.
 
-A command counts from a collaborator alone, for every pool: its job is one of the default branch, which no
-approval of forks holds up. A bot lets nothing run: it has read no commit, and strangers make it write.
+For every pool, a command counts only from a collaborator: its job runs on the default branch, where GitHub's
+approval for forks does not apply. A bot cannot give permission: it has not read the commit, and strangers can
+make it comment.
 
 ``decide`` is pure; ``facts_of`` reads what it needs from the event and the API.
 """
@@ -26,7 +27,7 @@ WRITERS = frozenset({"admin", "maintain", "write"})
 COMMAND = "/torchgauge run"
 LABEL_PREFIX = "torchgauge-run:"
 _LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-"""A person's login: a bot's has a bracket, and dots would lead to another path of the API."""
+"""Matches a person's login. A bot's login has a bracket, and dots could address another path of the API."""
 _COMMAND = re.compile(r"/torchgauge +run +(?P<pool>[a-z0-9-]{1,40})(?: +(?P<sha>[0-9A-Za-z]{1,64}))? *")
 
 
@@ -96,10 +97,11 @@ def _by_command(facts: Facts, pool: str) -> Decision:
     if facts.action != "created":
         return Decision(False, sha, "a comment that was changed asks for nothing: write a new one")
     if not asks(facts.command, pool):
-        reason = f"the first line of the comment does not ask for pool {pool}: {COMMAND} {pool} COMMIT"
+        reason = f"the comment does not begin with the command for pool {pool}: {COMMAND} {pool} COMMIT"
         return Decision(False, sha, reason)
     if facts.actor_role not in WRITERS:
-        return Decision(False, sha, "whoever asked is not a person who may push to this repository")
+        reason = "the author of the comment is not a person who may push to this repository"
+        return Decision(False, sha, reason)
     named = _command(facts.command)["sha"] or ""
     if not is_sha(named):
         return Decision(

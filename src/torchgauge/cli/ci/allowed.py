@@ -46,7 +46,7 @@ def command(
     told = read_event(event)
     kind, started_on = pull_request_in(told)[0], os.environ.get("GITHUB_EVENT_NAME")
     if started_on not in (None, kind):  # pull_request_target gives a fork what the default branch has
-        problem = f"an event of {started_on} does not let a pull request use a pool"
+        problem = f"ci allowed does not accept the event {started_on}"
         raise UsageError(problem, hint="start the workflow on pull_request or issue_comment")
     facts = facts_of(GitHubApi.from_environment(), told, repository, pool, trust)
     decision = decide(replace(facts, approved_sha=approved_sha or ""), pool, trust)

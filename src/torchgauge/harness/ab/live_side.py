@@ -57,7 +57,8 @@ class LiveSide:
             try:
                 reply = self._wire.receive(QUIET_TICK_S)
             except ValueError as error:
-                self._watch.condemn("forged", f"it sent what is not an answer: {error}")
+                reason = f"the model's process sent a line that is not an answer: {error}"
+                self._watch.condemn("forged", reason)
                 return None
             if reply:
                 return None if reply["ev"] == "failed" else reply

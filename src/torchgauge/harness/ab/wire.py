@@ -61,7 +61,7 @@ class Wire:
                 return None
             self._buffer += data
             if len(self._buffer) > LONGEST_LINE:
-                raise ValueError("a message without an end")
+                raise ValueError(f"a message of more than {LONGEST_LINE >> 20} MiB")
         line, _, self._buffer = self._buffer.partition(b"\n")
         message: dict[str, Any] = json.loads(line) if self._kinds is None else message_in(line, self._kinds)
         return message

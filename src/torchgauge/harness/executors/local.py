@@ -65,7 +65,7 @@ class LocalExecutor:
             if left := left_in_shared_memory(began):
                 more = f" and {len(left) - MOST_NAMED:,} more" if len(left) > MOST_NAMED else ""
                 names = one_line(", ".join(left[:MOST_NAMED]), 2000)
-                yield RunNote(f"left in shared memory, where it stays: {names}{more}")
+                yield RunNote(f"files left in shared memory, which torchgauge does not remove: {names}{more}")
         finally:
             shutil.rmtree(work, ignore_errors=True)
 

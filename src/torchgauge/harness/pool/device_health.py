@@ -57,10 +57,11 @@ class DeviceHealth:
         return place_of(self.device, self.target)
 
     def lost(self, model: str, reason: str, *, began: float, opened: bool) -> None:
-        """A group that ``began`` then (seconds since the epoch) lost the device, or had not ``opened`` it.
+        """Record that a group, which ``began`` then (seconds since the epoch), lost the device.
 
-        Groups that ran at once lose it once. It leaves this run only where nobody opened it, as it may be
-        somebody else's for a while, and where one ``model`` alone reports it, which may be wrong.
+        Losses of groups that ran at the same time count once. The device stays out of later runs as well only
+        where a group has ``opened`` it and two models have lost it. Otherwise another user may hold the
+        device, or a single ``model`` may be the cause.
         """
         with self._mutex:
             self.was_open = self.was_open or opened

@@ -140,9 +140,9 @@ class HostProcess:
         self._selector.unregister(fd)
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next reply; an empty dict when none came in time, None when the host is gone.
+        """Return the next reply: an empty dict without one in time, None where the host is gone.
 
-        A line that is not a reply about its present worker was written by a model: this host alone is lost.
+        After a line that is not a reply about the present worker it returns None: a model wrote that line.
         """
         deadline = self._clock.steady() + timeout_s
         while b"\n" not in self._buffer:
@@ -206,10 +206,10 @@ class HostProcess:
 
 
 def _scratch_folder(torch: bool) -> tuple[str | None, str]:
-    """Return a new folder among the temporary ones and a note; None where none can be made.
+    """Return a new temporary folder, or None where it cannot be created, and a note for the user.
 
-    Precompiled headers are what inductor keeps among them on purpose, ten seconds' work, beside native code
-    that it loads: with ``torch``, a link leads to those of this user, or of this job.
+    Among temporary files inductor keeps precompiled headers (ten seconds' work), beside native code that it
+    loads. With ``torch``, the new folder has a link to the headers of this user, or of this job.
     """
     try:
         folder = new_scratch("host")
@@ -226,7 +226,7 @@ def _scratch_folder(torch: bool) -> tuple[str | None, str]:
                     f"compiled code is kept in {kept.parent}, as this user has no home; try: set HOME",
                 )
     except (CacheUnusableError, InfrastructureError, OSError) as error:
-        return folder, f"no compiled headers are kept: {error}"
+        return folder, f"compiled headers are not kept for later runs: {error}"
     return folder, ""
 
 

@@ -148,7 +148,7 @@ class GroupRun:
             raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
 
     def _entered(self) -> dict[tuple[object, ...], int]:
-        """Return how often code was entered so far, by what cases that may share it have in common."""
+        """Return the number of entries so far for each key of :func:`_code_of`, summed over its cases."""
         entered = dict.fromkeys(map(_code_of, self.states), 0)
         for state in self.states:
             if state.prepared.entries is not None:
@@ -311,7 +311,8 @@ class GroupRun:
             state.measurements += found.get(series.key, [])
             watched = state.prepared.entries is not None and state.prepared.entries.watched
             if series.failed is None and watched and entered[_code_of(state)] == before[_code_of(state)]:
-                series.failed = NotRunError(NOT_RUN)
+                name = state.planned.case.configuration.name
+                series.failed = NotRunError(f"{NOT_RUN}: the measurement did not enter the code of {name}")
             if series.failed is not None:
                 self.end_raised(state, series.failed)
             else:
@@ -437,7 +438,7 @@ class GroupRun:
 
 
 def _code_of(state: CaseState) -> tuple[object, ...]:
-    """Return what is equal for cases that may run each other's code.
+    """Return a key that is equal for cases that may run each other's code.
 
     Dynamo keeps code by function, guards and back end, and so does not compile again what an equal back end
     has compiled for another case.

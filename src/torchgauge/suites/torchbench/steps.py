@@ -26,7 +26,10 @@ PARAMETER, GRADIENT, UPDATE = ".parameter.", ".gradient.", ".update."
 """Parts of an observation's paths: a parameter after a training step, its gradient, and how far it moved."""
 
 SWAYS = 4.0
-"""How many times the change that the last place of the weights makes another implementation may make."""
+"""Largest accepted difference of a tensor from eager's, as a multiple of the effect of rounding.
+
+That effect is the change (RMS) in eager's step when each weight moves by at most one unit in its last place.
+"""
 SLIGHT = 1e-5
 """Share of a tensor's RMS below which nobody asks whether rounding decides it."""
 
@@ -186,9 +189,9 @@ class InvokeSteps:
         - An optimizer such as Adam moves each element of a parameter by its rate, in the direction of the
           gradient's sign. A gradient that is smaller than the difference between both runs has no sign, so
           such an element may move the other way. An element may also differ in its last place.
-        - A step may turn rounding into other numbers altogether: the generator of a GAN is trained by a
-          discriminator that has just been moved. So eager's step is taken once more, with each weight in its
-          next place, and a tensor may differ from eager's by :data:`SWAYS` times what that changes (RMS).
+        - A step may amplify rounding: the generator of a GAN is trained by a discriminator that has just been
+          updated. So eager's step runs once more, with each weight moved by at most one unit in its last
+          place. A tensor may differ from eager's by :data:`SWAYS` times the change (RMS) in that run.
         """
         result = dict(shown)
         for path, mine in expected.items():
@@ -218,7 +221,7 @@ class InvokeSteps:
         return result
 
     def _sway(self, subject: Any, expected: Observation) -> dict[str, float]:
-        """Return by how much (RMS) each tensor of eager's step changes with weights in their next place."""
+        """Return the change (RMS) of each tensor of eager's step when weights move in their last place."""
         if self.sway is None:
             plain = subject.run_by(subject.module)
             step, snapshot = self.step(plain), self._instance(subject).snapshot
