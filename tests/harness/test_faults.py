@@ -79,8 +79,8 @@ COMPILED = {
     "segfault_in_compiler": (("pass", None, "done"), ("crash", "signal", "compile")),
     "segfault_while_measured": (("crash", "signal", "measure"), ("pass", None, "done")),
     "raises_while_measured": (("error", None, "measure"), ("pass", None, "done")),
-    "recompiles_every_call": (("pass", None, "done"), ("pass", None, "done")),
-    "captures_no_graph": (("pass", None, "done"), ("pass", None, "done")),
+    "recompiles_every_call": (("pass", None, "done"), ("error", None, "measure")),
+    "captures_no_graph": (("pass", None, "done"), ("error", None, "accuracy")),
 }
 COLD = {
     "segfault_in_step": ("crash", "signal", "eager"),
@@ -282,10 +282,11 @@ def test_configurations_are_judged_apart(compiled: Finished, model: str) -> None
 
 @pytest.mark.parametrize("model", ["recompiles_every_call", "captures_no_graph"])
 def test_a_silent_fallback_is_degraded(compiled: Finished, model: str) -> None:
-    """A case that ran eager instead of what was asked for passes with the mark and the reason."""
+    """A case that ran eager instead of its configuration is an error, with the mark and the reason."""
     row = compiled.row(model, configuration="aot_eager")
     assert Modifier.DEGRADED in row.modifiers
     assert "degraded" in dict(row.facts)
+    assert row.reason.startswith("the configuration did not run: ")
     assert Modifier.DEGRADED not in compiled.row(model).modifiers
 
 
