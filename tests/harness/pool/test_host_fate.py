@@ -38,6 +38,17 @@ def test_a_host_that_is_late_is_not_called_dead(tmp_path: Path) -> None:
         host.close()
 
 
+def test_a_host_that_reads_nothing_holds_nobody_up(tmp_path: Path) -> None:
+    """A model may stop its host and fill the pipe of commands: writing one more returns all the same."""
+    host = _host_that_imports(tmp_path, "import time; time.sleep(600)")
+    try:
+        for _ in range(100):
+            host.send(cmd="kill", filler="x" * 3000)
+        assert host.receive(0.2) == {}
+    finally:
+        host.close(0.0)
+
+
 def _host_that_imports(folder: Path, line: str) -> HostProcess:
     (folder / "trouble.py").write_text(f"{line}\n", encoding="utf-8")
     path = (("PYTHONPATH", f"{folder}:{Path(__file__).parents[3] / 'src'}"),)

@@ -43,6 +43,8 @@ _REPLIES: Kinds = {
     "exited": {"status": int, "usage": dict, "leftovers": tuple[str, ...], "printed": int, "token": str},
 }
 """The replies of a host."""
+WAIT_STATUSES = range(1 << 16)
+"""Statuses that ``wait`` returns."""
 FATE_S = 1.0
 """How long a host that has closed its replies may take to be gone."""
 
@@ -110,6 +112,8 @@ class HostProcess:
             raise InfrastructureError(f"cannot start {options.python}: {error}", hint=hint) from error
         finally:
             os.close(write)
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
         self._replies, self._buffer, self._token = read, b"", ""
         self._selector = selectors.DefaultSelector()
         self._selector.register(read, selectors.EVENT_READ)
@@ -125,11 +129,10 @@ class HostProcess:
         self.send(cmd="run", token=self._token, **order)
 
     def send(self, **command: Any) -> None:
-        """Give a command; a host that has gone is noticed by :meth:`receive`."""
+        """Write a command; :meth:`receive` finds a host that is gone, a deadline finds one that reads nothing."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write((json.dumps(command) + "\n").encode())
-            self._process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError, BlockingIOError):  # a model may have filled the pipe
+            os.write(self._process.stdin.fileno(), (json.dumps(command) + "\n").encode())
 
     def wake_on(self, fd: int) -> None:
         """Let whatever arrives on ``fd`` end :meth:`receive` early, until :meth:`sleep_through` it."""
@@ -162,7 +165,8 @@ class HostProcess:
             reply = message_in(line, _REPLIES)
         except ValueError:
             return None
-        return reply if reply.get("token", "") == self._token else None
+        is_ours = reply.get("token", "") == self._token and reply.get("status", 0) in WAIT_STATUSES
+        return reply if is_ours else None
 
     def fate(self) -> str:
         """What became of a host that never said that it is ready, to be said after its name."""
