@@ -129,7 +129,7 @@ class HostProcess:
         self.send(cmd="run", token=self._token, **order)
 
     def send(self, **command: Any) -> None:
-        """Write a command; :meth:`receive` finds a host that is gone, a deadline finds one that reads nothing."""
+        """Write a command; :meth:`receive` finds a host that is gone, and time one that reads nothing."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError, BlockingIOError):  # a model may have filled the pipe
             os.write(self._process.stdin.fileno(), (json.dumps(command) + "\n").encode())
