@@ -212,7 +212,7 @@ def test_output_that_cannot_be_written_is_no_regression(line, code, printed) -> 
     [
         (OSError(errno.ENOSPC, "No space left on device", "/full/x"), "free disk space"),
         (RuntimeError("Could not determine home directory."), "set HOME"),
-        (BrokenPipeError(errno.EPIPE, "Broken pipe"), "the command again"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), "run the command again"),
     ],
 )
 def test_a_failure_of_the_machine_is_none_of_torchgauge(monkeypatch, capsys, error, printed) -> None:
