@@ -73,13 +73,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start a host for each command of a test that is marked so, instead of forking a warm one."""
-    if request.node.get_closest_marker("own_host"):
-        monkeypatch.delenv(warm_hosts.FOLDER, raising=False)
-
-
-@pytest.fixture(autouse=True)
 def _no_quarantine() -> Iterator[None]:
     """Let no device that a test has broken be out for the next one."""
     yield

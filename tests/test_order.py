@@ -15,7 +15,6 @@ PAIR = "def test_beside(): pass\ndef test_long(): pass\n"
 CONFIGURATION = """[pytest]
 addopts = --strict-markers --import-mode=importlib
 markers =
-    own_host: as ours
     full: as ours
 """
 

@@ -10,8 +10,7 @@ file, so each process that torchgauge starts comes here first:
 - Whatever else is started, the first host of an environment included, gets torchgauge's keeper.
 
 A forked host has the descriptors, variables, folder, limits and session of a started one, ``/proc`` shows its
-own variables, and a second interpreter is never involved. A test that needs more, such as a host that runs
-out of descriptors, is marked ``own_host``.
+own variables, and a second interpreter is never involved.
 
 Roles: ``warm_hosts.py LIFELINE ANSWER REMOVE COMMAND...`` as ``keeper.py``; ``nursery FOLDER`` starts
 templates, until its standard input ends; ``template SOCKET_FD`` is one.

@@ -57,7 +57,7 @@ class CacheUnusableError(Exception):
 
 
 def default_folder(name: str = "compile") -> Path:
-    """Return where compile caches, or what ``name`` says, are kept unless a person says otherwise.
+    """Return the default folder of the kind of cache that ``name`` names.
 
     In a job of GitHub Actions that is the job's own folder.
     """

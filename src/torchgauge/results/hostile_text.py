@@ -34,13 +34,13 @@ _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 
 
 class OutputLostError(Exception):
-    """What a command prints cannot be written; its cause is an ``OSError``."""
+    """Raised where the output of a command cannot be written; its cause is an ``OSError``."""
 
 
 class VisibleStream:
-    """The text stream ``stream``, on which all that is written is visible text: the one way to a terminal.
+    """Writes visible text only to ``stream``; all output to a terminal passes through it.
 
-    Raises :class:`OutputLostError` where nothing can be written; what is ``spare`` is lost in silence.
+    Raises :class:`OutputLostError` where ``stream`` cannot be written, unless ``stream`` is ``spare``.
     """
 
     def __init__(self, stream: TextIO, *, spare: bool = False) -> None:
@@ -95,7 +95,7 @@ def brief(text: str, limit: int = VALUE_LIMIT) -> str:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """The visible beginning of ``text``, in one line."""
+    """Return the visible beginning of ``text`` as one line."""
     return brief(text, limit).replace("\n", "\\n")
 
 
@@ -124,7 +124,7 @@ def slug(name: str) -> str:
 
 
 def plain_name(text: str) -> str:
-    """Return ``text`` where it is the name of a file in whatever folder it is written to, else its slug."""
+    """Return ``text`` where it is a safe name of a file without a folder, else its slug."""
     return text if _PLAIN_NAME.fullmatch(text) else slug(text)
 
 

@@ -65,7 +65,7 @@ class Question(Generic[Answer]):
         known = [[each.file, each.version] for each in places]
         key = digest([python, known, stamps, self.child.read_text(encoding="utf-8")])
         name = f"{self.what.replace(' ', '-')}-{places[-1].version or 'none'}-{key}.json"
-        file = (cache or cache_folder()) / name
+        file = (cache or user_cache()) / name
         try:
             return msgspec.json.decode(file.read_bytes(), type=self.kind)
         except (OSError, msgspec.MsgspecError):
@@ -112,11 +112,6 @@ def places_of(python: str, *packages: str) -> tuple[Place, ...]:
             f"{python} does not say where its {packages[-1]} is: {error}",
             hint="torchgauge doctor looks closer",
         ) from error
-
-
-def cache_folder() -> Path:
-    """Where answers are kept: the person's own cache."""
-    return user_cache()
 
 
 def _stamp(file: Path) -> list[int]:

@@ -88,7 +88,7 @@ def decide(facts: Facts, pool: str, trust: str) -> Decision:
 
 
 def asks(body: str, pool: str) -> bool:
-    """Whether the comment ``body`` asks for ``pool``."""
+    """Return whether the comment ``body`` asks for ``pool``."""
     return _command(body).get("pool") == pool
 
 

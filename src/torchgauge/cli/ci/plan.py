@@ -89,9 +89,8 @@ def _plan(config: Config, options: dict[str, Any]) -> CampaignPlan:
     night = night_of(options["night"]) if options["night"] else utc(now).date()
     words = {name: options[name] for name in ("repository", "sha", "torch")}
     occasion = planning.Occasion(created_at=now, night=night.isoformat(), **words)
-    if (
-        options["pull_request"] and options["pools"] == ()
-    ):  # a label without a name, not a night without a list
+    # a label without a name, not a night without a list
+    if options["pull_request"] and options["pools"] == ():
         raise NothingSelectedError("no pool is named", hint="--pool NAME, or the label torchgauge-run:NAME")
     pools = planning.chosen_pools(config, options["pools"] or (), options["trust"] or "")
     if options["pull_request"]:

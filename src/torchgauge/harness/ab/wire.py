@@ -34,7 +34,7 @@ class Wire:
     """One end of a connection."""
 
     def __init__(self, connection: socket.socket, kinds: Kinds | None = None) -> None:
-        """``kinds`` is what the other end, which a model may have taken over, can send."""
+        """Accept messages of ``kinds`` only (None: any), as a model may control the other end."""
         self._socket, self._buffer, self._kinds = connection, b"", kinds
 
     def send(self, **message: Any) -> bool:
@@ -46,9 +46,9 @@ class Wire:
         return True
 
     def receive(self, timeout_s: float | None = None) -> dict[str, Any] | None:
-        """The next message; an empty dict when none came in time, None when the other end has gone.
+        """Return the next message: an empty dict without one in time, None where the other end has gone.
 
-        Raises ``ValueError`` for what is not a message of the kinds of the other end.
+        Raises ``ValueError`` where a line is not a message of the kinds that are accepted.
         """
         while b"\n" not in self._buffer:
             if not _readable(self._socket, timeout_s):
@@ -81,7 +81,7 @@ class Listener:
         self._socket.listen(1)
 
     def accept(self, timeout_s: float, kinds: Kinds | None = None) -> Wire | None:
-        """The connection of a worker, which sends ``kinds``; None when none came in time."""
+        """Return the connection of a worker that may send ``kinds``; None without one in ``timeout_s``."""
         if not _readable(self._socket, timeout_s):
             return None
         return Wire(self._socket.accept()[0], kinds)

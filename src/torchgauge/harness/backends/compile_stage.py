@@ -76,8 +76,8 @@ class CompileStage:
         if self.graphs is not None:
             self.graphs.clear()
         call = self.make()
-        prepared = Prepared(call, settled=False, entries=Entries())
-        prepared.evidence.update({FACT: origin} if origin else {})
+        evidence: dict[str, Scalar] = {FACT: origin} if origin else {}
+        prepared = Prepared(call, settled=False, evidence=evidence, entries=Entries())
         prepared.context = lambda: self._running(cache, prepared)
         with prepared.context():
             seconds, cpu = spent_in(lambda: session.first_call(call))

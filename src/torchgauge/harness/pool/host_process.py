@@ -124,7 +124,7 @@ class HostProcess:
         return self._process.child_pid
 
     def run(self, **order: Any) -> None:
-        """Start a worker; replies about it have a token, so that no worker writes the end of a later one."""
+        """Start a worker; replies about it have a new token, so that no earlier worker can forge its end."""
         self._token = secrets.token_hex()
         self.send(cmd="run", token=self._token, **order)
 

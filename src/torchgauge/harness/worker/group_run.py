@@ -142,8 +142,10 @@ class GroupRun:
         own, name = state.prepared.entries, state.planned.case.configuration.name
         count = entered.pop(_code_of(state))
         if own is not None and own.watched and count < (steps if wrappable else 1):
-            said = f"{NOT_RUN}: {counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
-            raise NotRunError("; ".join([said, *state.prepared.degraded]))
+            problem = (
+                f"{NOT_RUN}: {counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
+            )
+            raise NotRunError("; ".join([problem, *state.prepared.degraded]))
         if any(entered.values()):
             raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
 
