@@ -87,7 +87,7 @@ def test_a_broken_torchao_costs_its_own_rows_alone(monkeypatch: pytest.MonkeyPat
         raise InfrastructureError("torchao cannot be imported")
 
     monkeypatch.setattr(kept_answer.Question, "ask", broken)
-    monkeypatch.setattr(kept_answer, "cache_folder", lambda: Path("nowhere"))
+    monkeypatch.setattr(kept_answer, "user_cache", lambda: Path("nowhere"))
     catalogue.offers_of.cache_clear()
     try:
         found = catalogue.offers_of()
