@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -61,13 +62,32 @@ def product(*, attribute: bool = False, training: bool = False) -> tuple[Subject
     return subject, train if training else infer
 
 
+def with_a_gap() -> tuple[Subject, Any]:
+    """Return the inference of :func:`product`, and a step of 8 and then 10 MiB in a heap with a gap of 9."""
+    subject, _ = product()
+    library = ctypes.CDLL(None)
+    library.malloc.restype = ctypes.c_void_p
+    library.mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD: the blocks below lie in the heap
+    block = library.malloc(ctypes.c_size_t(9 << 20))
+    library.malloc(ctypes.c_size_t(2 << 20))  # above it: freed, it does not leave the heap
+    library.free(ctypes.c_void_p(block))
+
+    def step() -> None:
+        for size in (8, 10):
+            torch.ones(size << 18)
+
+    return subject, step
+
+
 def read(case: str) -> dict[str, Any]:
     """The reading of ``case``."""
     rss = memory.RssProbe()
     if case == "python":
         found = memory.peak_of_steps(lambda: len(bytearray(b"\1") * (24 << 20)), SESSION, rss, None)
         return {"bytes": found.samples[0], "provenance": found.provenance}
-    if case in ("traced", "slots", "growing"):
+    if case == "gap":
+        subject, step = with_a_gap()
+    elif case in ("traced", "slots", "growing"):
         subject, step = odd(case)
     else:
         subject, step = product(attribute=case == "attribute", training=case == "training")

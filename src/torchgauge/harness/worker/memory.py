@@ -33,12 +33,20 @@ PROBE_BYTES = 8 << 20
 
 LARGE_BYTES = 128 << 10
 """From this size on glibc maps each block by itself, unless it was told or has learned otherwise."""
+LARGEST_GAP = 1 << 30
 _MMAP_THRESHOLD, _LARGEST_THRESHOLD = -3, 32 << 20  # malloc.h, mallopt(3)
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 _CONTAINERS = (list, tuple, set, frozenset, deque)
 _LEAVES = (type, types.ModuleType, types.BuiltinFunctionType, str, bytes, int, float, complex)
+
+
+class _Mallinfo(ctypes.Structure):
+    """The counters of glibc's allocator, ``mallinfo(3)``; ``hblks`` blocks are mapped by themselves."""
+
+    _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = tuple((name, ctypes.c_int) for name in _names.split())
 
 
 class RssProbe:
@@ -79,11 +87,13 @@ class RssProbe:
 def peak_of_steps(
     step: Callable[[], Any], session: DeviceSession, rss: RssProbe, subject: Subject | None
 ) -> Measurement:
-    """``peak_memory`` of two calls of ``step``, which has run before; ``subject`` is None without torch."""
-    held = None if subject is None else tensor_bytes(subject, step)  # what a step adds and keeps is growth
-    rss.reset()
-    session.reset_peak_memory()
-    with _large_blocks_given_back():
+    """Return ``peak_memory`` of two calls of ``step`` after one more; ``subject`` is None without torch."""
+    with _large_blocks_mapped() as occupy_gaps:
+        step()  # the blocks that it replaces may lie in the heap
+        occupy_gaps()
+        held = None if subject is None else tensor_bytes(subject, step)  # what a step adds is growth
+        rss.reset()
+        session.reset_peak_memory()
         for _ in range(STEPS):
             step()
     session.synchronize()
@@ -188,19 +198,38 @@ def _give_back() -> None:
 
 
 @contextmanager
-def _large_blocks_given_back() -> Iterator[None]:
-    """Context in which glibc gives each large block back when it is freed, so that none is held twice.
+def _large_blocks_mapped() -> Iterator[Callable[[], None]]:
+    """Context in which glibc maps each large block by itself and gives it back when it is freed.
 
-    Otherwise its threshold grows with the first block that is freed, and freed ones stay where they lie.
+    By default its threshold grows with the first block that is freed, and later blocks lie in the heap,
+    where a freed one stays resident. Yields a function that occupies the gaps of the heap until the end.
     """
-    option = _allocator("mallopt")
-    if option is None:
-        yield
+    names = ("mallopt", "malloc", "free", "mallinfo")
+    option, allocate, release, counters = (_allocator(name) for name in names)
+    if option is None or allocate is None or release is None or counters is None:
+        yield lambda: None
         return
+    allocate.restype, counters.restype = ctypes.c_void_p, _Mallinfo  # type: ignore[attr-defined]
+    gaps: list[ctypes.c_void_p] = []  # no page of them is touched, so none of them is resident
+
+    def occupy_gaps() -> None:
+        size = LARGEST_GAP
+        while size >= LARGE_BYTES:
+            mapped = counters().hblks  # type: ignore[attr-defined]
+            block = ctypes.c_void_p(allocate(ctypes.c_size_t(size)))
+            if block and counters().hblks == mapped:  # type: ignore[attr-defined]
+                gaps.append(block)
+            else:
+                release(block)
+                size //= 2
+
     option(_MMAP_THRESHOLD, LARGE_BYTES)
+    occupy_gaps()
     try:
-        yield
+        yield occupy_gaps
     finally:
+        for gap in gaps:
+            release(gap)
         option(_MMAP_THRESHOLD, int(os.environ.get("MALLOC_MMAP_THRESHOLD_") or _LARGEST_THRESHOLD))
 
 
