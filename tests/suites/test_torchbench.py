@@ -19,6 +19,8 @@ from torchgauge.harness.planning.selection import TIERS
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 from torchgauge.suites.torchbench.suite import SUITE
 
+IN_DATA = {"data": "batch.pt", "places": ["torchbenchmark/models/{model}/.data"]}
+IN_OTHER_DATA = {"data": "batch.pt", "places": ["torchbenchmark/data/.data/batch.pt"]}
 CASES: dict[str, tuple[Any, ...]] = {
     "plain": ("plain", "inference", {}, 2),
     "reseeded": ("plain", "inference", {}, 2, 8),
@@ -45,10 +47,24 @@ CASES: dict[str, tuple[Any, ...]] = {
     "batch_refused": ("fixed_batch", "inference", {}, 1),
     "fetches": ("fetches", "inference", {}, 2),
     "package": ("needs_package", "inference", {"requirements": ["no-such-package>=2"]}, 2),
+    "file": ("needs_file", "inference", IN_DATA, 2),
+    "asserted": ("asserts_data", "inference", IN_DATA, 2),
+    "elsewhere": ("elsewhere", "inference", IN_DATA, 2),
+    "package_wrapped": ("wraps_a_package", "inference", {}, 2),
     "pins": ("needs_fitting_package", "inference", {}, 2),
-    "file": ("needs_file", "inference", {"data": "batch.pt"}, 2),
-    "asserted": ("asserts_data", "inference", {"data": "coco.tar.gz"}, 2),
-    "elsewhere": ("elsewhere", "inference", {"data": "sam.pth"}, 2),
+    "own_file": ("mistypes_its_file", "inference", IN_DATA, 2),
+    "own_data": ("mistypes_data", "inference", IN_OTHER_DATA, 2),
+    "own_module": ("mistypes_a_module", "inference", {}, 2),
+    "undeclared": ("asserts_data", "inference", {}, 2),
+    "layer": ("asks_for_a_layer", "inference", {}, 2),
+    "layer_wrapped": ("wraps_an_import", "inference", {}, 2),
+    "survived": ("survives_no_network", "inference", {}, 2),
+    "handled": ("fails_without_network", "inference", {}, 2),
+    "no_copy": ("reads_without_network", "inference", {}, 2),
+    "without_package": ("survives_no_package", "inference", {}, 2),
+    "program": ("runs_a_program", "inference", {}, 2),
+    "tensor": ("asserts_a_tensor", "inference", IN_DATA, 2),
+    "server": ("asks_its_server", "inference", {}, 2),
     "observation": ("drq", "inference", {"data": "drq/obs.pkl", "synthetic": "drq"}, 2),
     "other_seed": ("drq", "inference", {"data": "drq/obs.pkl", "synthetic": "drq"}, 2, 8),
     "checkpoint": ("reads_data", "inference", {"data": "sam.pth", "synthetic": "segment_anything"}, 2),
@@ -176,11 +192,25 @@ def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, A
         ("cuda", "unsupported", "", "asks for CUDA"),
         ("fetches", "skipped", "no_network", "images.invalid"),
         ("package", "skipped", "missing_package", 'pip install "no-such-package>=2"'),
-        ("pins", "skipped", "missing_package", "do not fit together"),
+        ("package_wrapped", "skipped", "missing_package", "'no_such_package' is not installed"),
         ("file", "skipped", "missing_data", "python install.py needs_file"),
-        ("asserted", "skipped", "missing_data", "coco.tar.gz"),
-        ("elsewhere", "skipped", "missing_data", "sam.pth"),
+        ("asserted", "skipped", "missing_data", "batch.pt"),
+        ("elsewhere", "skipped", "missing_data", "batch.pt"),
         ("operators", "skipped", "missing_package", "torchvision's compiled operators do not load"),
+        ("pins", "error", "", "cannot import name 'no_such_name' from 'json'"),
+        ("own_file", "error", "", "weigths.json"),
+        ("own_data", "error", "", "btach.pt"),
+        ("own_module", "error", "", "No module named 'torchbenchmark.util.modle'"),
+        ("undeclared", "error", "", "please run install.py again"),
+        ("layer", "error", "", "cannot import name 'NoSuchLayer' from 'torch.nn'"),
+        ("layer_wrapped", "error", "", "RuntimeError: this model needs NoSuchLayer"),
+        ("survived", "error", "", "ValueError: a bug"),
+        ("handled", "error", "", "ValueError: a bug"),
+        ("no_copy", "error", "", "cat.jpg"),
+        ("without_package", "error", "", "RuntimeError: "),
+        ("program", "error", "", "no-such-program"),
+        ("tensor", "error", "", "AssertionError: x.data has the wrong shape"),
+        ("server", "error", "", "Connection refused"),
         ("broken", "error", "", "ValueError: a bug of the model"),
         ("fails_on_it", "error", "", "a bug of the model (inputs: synthetic, in the shape of faces)"),
     ],
@@ -188,7 +218,7 @@ def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, A
 def test_what_does_not_run_says_why(
     found: dict[str, dict[str, Any]], name: str, status: str, cause: str, words: str
 ) -> None:
-    """A refusal is never a failure or a pass, and a model's own bug is never a refusal."""
+    """A refusal is never a failure or a pass, and a model's own bug is never a refusal or a skip."""
     row = found[name]
     assert (row["status"], row["cause"]) == (status, cause), row
     assert words in row["reason"]

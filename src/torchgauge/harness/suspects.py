@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
+from torchgauge.suites.lacking import handed_on
+
 
 @dataclass(frozen=True)
 class Suspect:
@@ -47,7 +49,7 @@ def blamed(error: BaseException, suspects: tuple[Suspect, ...]) -> Suspect | Non
     """The suspect whose fault ``error`` is: it says so, or was raised while an unneeded one was imported."""
     if not suspects:
         return None
-    links = list(_chain(error))
+    links = list(handed_on(error))
     said = "\n".join(f"{type(link).__name__}: {link}" for link in links)
     importing = {name for link in links for name in _being_imported(link.__traceback__)}
     for suspect in suspects:
@@ -56,16 +58,6 @@ def blamed(error: BaseException, suspects: tuple[Suspect, ...]) -> Suspect | Non
         if any(re.search(pattern, said) for pattern in suspect.says):
             return suspect
     return None
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """``error`` and what led to it."""
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        yield link
-        link = link.__cause__ or link.__context__
 
 
 def _being_imported(trace: TracebackType | None) -> Iterator[str]:

@@ -12,12 +12,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
-from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import TypeVar
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.worker.verdicts import first_line
+from torchgauge.suites.lacking import absent_package
 
 REFUSALS = (AssertionError, ImportError, NotImplementedError, RuntimeError, ValueError)
 """The types with which a library refuses, beside those that it defines itself."""
@@ -45,7 +45,7 @@ def refused_by(error: BaseException, *packages: str) -> bool:
     if not any(_is_of(frame, packages) for frame, _ in steps):
         return False
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
-        return find_spec(error.name.partition(".")[0]) is None
+        return bool(absent_package(error))
     if isinstance(error, NotImplementedError):
         return unimplemented_in(error, *packages, "torch")
     frame, at = steps[-1]

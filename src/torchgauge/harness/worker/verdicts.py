@@ -18,6 +18,7 @@ from torchgauge.errors import (
 from torchgauge.harness.suspects import Remedies, Suspect, blamed
 from torchgauge.harness.worker.failure import describe
 from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Status, from_plain, to_json, to_plain
+from torchgauge.suites.lacking import absent_package, refusal
 
 _SAYS: tuple[tuple[type[TorchgaugeError], Status, Cause | None], ...] = (
     (MissingPackageError, Status.SKIPPED, Cause.MISSING_PACKAGE),
@@ -28,7 +29,6 @@ _SAYS: tuple[tuple[type[TorchgaugeError], Status, Cause | None], ...] = (
     (ClockContradictionError, Status.INFRA, Cause.CLOCK_CONTRADICTION),
 )
 """What an exception of ours says by its type."""
-_OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled"}
 MOST_SAMPLES, MOST_TOLD = 20_000, 64 << 10
 """Samples of a metric and characters of facts that one row takes."""
 _BUILDING = frozenset({Phase.IMPORT, Phase.BUILD, Phase.EAGER})
@@ -44,14 +44,14 @@ def outcome_of(
     if conflict is not None:
         said = conflict_reason(conflict, error)
         return Outcome(case, Status.SKIPPED, phase, Cause.CONFLICTING_PACKAGE, said, describe(error))
-    if isinstance(error, ModuleNotFoundError) and phase in (Phase.IMPORT, Phase.BUILD):
-        hint = remedies.install_hint or f"pip install {error.name}"
-        reason = f"package {error.name!r} is not installed; try: {hint}"
-        return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
     for kind, status, cause in _SAYS:
         if isinstance(error, kind):
             return Outcome(case, status, phase, cause, reason)
-    if type(error).__name__ in _OFFLINE:
+    if phase in (Phase.IMPORT, Phase.BUILD) and (absent := absent_package(error)):
+        hint = remedies.install_hint or f"pip install {absent}"
+        reason = f"package {absent!r} is not installed; try: {hint}"
+        return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
+    if refusal(error) is not None:
         return Outcome(case, Status.SKIPPED, phase, Cause.NO_NETWORK, reason)
     if isinstance(error, NotImplementedError) and phase is Phase.BUILD:
         return Outcome(case, Status.UNSUPPORTED, phase, None, reason)

@@ -174,6 +174,8 @@ def _keeping_its_cache(module: Any, batch: int, length: int) -> Any:
     try:
         from transformers.integrations.executorch import TorchExportableModuleForDecoderOnlyLM
     except ImportError as error:
+        if not str(error.name).startswith("transformers."):
+            raise
         raise MissingPackageError(f"transformers makes no program here: {error}", hint=NEWER) from None
     settings = (
         (module.config, "use_cache", True),
@@ -196,7 +198,9 @@ def static_cache(config: Any, length: int) -> Any:
 
     try:
         from transformers.cache_utils import Cache, StaticLayer
-    except ImportError:
+    except ImportError as error:
+        if error.name != "transformers.cache_utils":
+            raise
         raise MissingPackageError(
             f"transformers {transformers.__version__} has no StaticLayer",
             hint=NEWER,

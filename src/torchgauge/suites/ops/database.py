@@ -7,6 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from torchgauge.suites.lacking import absent_package
+
 DATABASE = "torch.testing._internal.common_methods_invocations"
 """PyTorch promises nothing of this module; it has been there, under this name, for years."""
 INSTALL = "pip install expecttest numpy"
@@ -14,7 +16,7 @@ INSTALL = "pip install expecttest numpy"
 
 
 class NoDatabaseError(ModuleNotFoundError):
-    """The wheel's operator database cannot be imported; ``name`` is the package that is missing."""
+    """A package that the wheel's operator database imports is not installed: ``name``."""
 
 
 @cache
@@ -27,7 +29,8 @@ def operators() -> dict[str, Any]:
     try:
         op_db = import_module(DATABASE).op_db
     except ModuleNotFoundError as error:
-        missing = error.name or "torch.testing"
+        if not (missing := absent_package(error)):
+            raise
         raise NoDatabaseError(
             f"package {missing!r} is not installed, which PyTorch's operator database needs; try: {INSTALL}",
             name=missing,

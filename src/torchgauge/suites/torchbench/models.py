@@ -43,12 +43,13 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     from torchgauge.suites.torchbench.offline import Offline
     from torchgauge.suites.torchbench.reasons import Facts, explained
     from torchgauge.suites.torchbench.steps import TorchBenchWorkload
-    from torchgauge.suites.torchbench.synthetic_data import provide
+    from torchgauge.suites.torchbench.synthetic_data import places_of, provide
 
     if not os.environ.get(VARIABLE):
         raise MissingDataError("no checkout of pytorch/benchmark is named", hint="--torchbench PATH")
     checkout = Path(os.environ[VARIABLE]).resolve()
-    facts = Facts(workload.model, checkout, tuple(recipe.get("requirements", ())), recipe.get("data", ""))
+    requirements, data = tuple(recipe.get("requirements", ())), recipe.get("data", "")
+    facts = Facts(workload.model, checkout, requirements, data, places_of(recipe))
     with explained(facts):
         given = provide(workload, recipe, checkout)
         facts.built_from, facts.inputs = given.root, given.said

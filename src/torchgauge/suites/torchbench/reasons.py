@@ -1,14 +1,15 @@
 """Why an upstream model does not run here: its exceptions told apart by what they mean; worker side only.
 
-TorchBench says one thing in many ways: a data file that was not fetched is a ``FileNotFoundError``, a failed
-assertion or an import of a folder that only exists elsewhere. What nothing here explains is the model's own.
+TorchBench says one thing in many ways: data that was not fetched is a ``FileNotFoundError``, a failed
+assertion or an import of a folder that only exists elsewhere. It is missing data only where a place that our
+data file declares is not there. What nothing here explains is the model's own.
 """
 
 from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +22,10 @@ from torchgauge.errors import (
     TorchgaugeError,
     add_note,
 )
+from torchgauge.suites.lacking import absent_package, handed_on, refusal
 
-_INTERNAL = "torchbenchmark."
-_OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "NetworkRefusedError"}
-_NEEDS_DATA = re.compile(r"install\.py|data dir|\.data\b|manifold", re.IGNORECASE)
+_INTERNAL = "torchbenchmark.util.framework.fb"
+"""A folder that only exists in upstream's own builds: asked when data is missing."""
 _NEEDS_HUB = re.compile(r"couldn't connect|offline mode|is not a local folder", re.IGNORECASE)
 _OF_TORCH = {"triton"}
 _NO_OPERATORS = "Couldn't load custom C++ ops"
@@ -39,14 +40,16 @@ _CUDA_ONLY = re.compile(
 class Facts:
     """What is known of a model beforehand: its name, checkout, pip requirements and data.
 
-    ``built_from`` is the folder that its code is read from where that is not the checkout; ``inputs`` says
-    whether its inputs are real or synthetic, empty where upstream makes them itself.
+    ``places`` are the paths below a checkout where that data lies. ``built_from`` is the folder that its code
+    is read from where that is not the checkout; ``inputs`` says whether its inputs are real or synthetic,
+    empty where upstream makes them itself.
     """
 
     name: str
     checkout: Path
     requirements: Sequence[str] = ()
     data: str = ""
+    places: Collection[str] = ()
     built_from: Path | None = None
     inputs: str = ""
     refused: list[str] = field(default_factory=list)
@@ -91,27 +94,34 @@ def _say_inputs(error: Exception, facts: Facts) -> None:
 
 def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
     """The reason behind ``error``; None where it is a failure of the model itself."""
-    chain = list(_chain(error))
+    chain = list(handed_on(error))
     first = f"{type(error).__name__}: {_first_line(error)}"
-    for link in chain:
-        if isinstance(link, TorchgaugeError):
-            return link
     if isinstance(error, NotImplementedError) and raised_in(error, facts.built_from or facts.checkout):
         return NotOfferedError(f"upstream: {_first_line(error) or 'NotImplementedError'}")
     if any(_CUDA_ONLY.search(str(link)) for link in chain):
         return NotOfferedError(f"its code asks for CUDA whatever the device: {first}")
     if _wants_data(chain, facts):
         return MissingDataError(
-            f"it reads {facts.data or 'a file'}, which is not there ({first})",
+            f"it reads {facts.data}, which is not there ({first})",
             hint=f"cd {facts.checkout} && python install.py {facts.name}",
         )
-    if facts.refused or any(_wants_network(link) for link in chain):
-        where = facts.refused[0] if facts.refused else "a model hub"
+    refused = refusal(error)
+    if isinstance(refused, TorchgaugeError):
+        return refused
+    if refused is not None or (facts.refused and type(error) is OSError and _NEEDS_HUB.search(str(error))):
+        where = facts.refused[-1] if facts.refused else "a model hub"
         return NoNetworkError(
             f"it fetches from {where} and nothing is downloaded ({first})",
             hint="--pretrained on a machine with a network",
         )
-    return _missing_package(chain, facts)
+    if any(_NO_OPERATORS in str(link) for link in chain):
+        return MissingPackageError(
+            "torchvision's compiled operators do not load here: it was built for another torch",
+            hint="pip install torchvision of the release and build (CPU or GPU) that fits your torch",
+        )
+    if absent := absent_package(error):
+        return MissingPackageError(f"package {absent!r} is not installed", hint=facts.install(absent))
+    return None
 
 
 def raised_in(error: BaseException, folder: Path) -> bool:
@@ -122,47 +132,19 @@ def raised_in(error: BaseException, folder: Path) -> bool:
     return (frames[-1].line or "raise").lstrip().startswith("raise")
 
 
-def _missing_package(chain: list[BaseException], facts: Facts) -> TorchgaugeError | None:
-    for link in chain:
-        if _NO_OPERATORS in str(link):
-            return MissingPackageError(
-                "torchvision's compiled operators do not load here: it was built for another torch",
-                hint="pip install torchvision of the release and build (CPU or GPU) that fits your torch",
-            )
-        if isinstance(link, ModuleNotFoundError):
-            missing = f"package {link.name!r} is not installed"
-            return MissingPackageError(missing, hint=facts.install(str(link.name)))
-        if isinstance(link, ImportError):
-            return MissingPackageError(
-                f"the installed versions of its packages do not fit together: {_first_line(link)}",
-                hint=f"the pins of upstream: pip install -r {facts.checkout}/requirements.txt",
-            )
-    return None
-
-
-def _wants_data(chain: list[BaseException], facts: Facts) -> bool:
-    for link in chain:
-        if isinstance(link, ModuleNotFoundError) and str(link.name).startswith(_INTERNAL):
-            return True  # a folder that only exists in upstream's own builds, asked when data is missing
-        if isinstance(link, FileNotFoundError):
-            return True
-        if isinstance(link, (AssertionError, RuntimeError)) and _NEEDS_DATA.search(str(link)):
-            return bool(facts.data) or isinstance(link, AssertionError)
+def _wants_data(chain: Sequence[BaseException], facts: Facts) -> bool:
+    """Whether data that is declared for the model is not there, and ``chain`` is about that."""
+    root = facts.built_from or facts.checkout
+    declared = [root / place.format(model=facts.name) for place in facts.places]
+    for place in (str(path) for path in declared if not path.exists()):
+        for link in chain:
+            if isinstance(link, FileNotFoundError) and Path(str(link.filename)).is_relative_to(place):
+                return True
+            if isinstance(link, ModuleNotFoundError) and str(link.name).startswith(_INTERNAL):
+                return True
+            if isinstance(link, AssertionError) and ("install.py" in str(link) or place in str(link)):
+                return True
     return False
-
-
-def _wants_network(error: BaseException) -> bool:
-    if {kind.__name__ for kind in type(error).__mro__} & _OFFLINE:
-        return True
-    return isinstance(error, OSError) and bool(_NEEDS_HUB.search(str(error)))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """``error`` and what led to it, the outermost first."""
-    link: BaseException | None = error
-    while link is not None:
-        yield link
-        link = link.__cause__ or link.__context__
 
 
 def _first_line(error: BaseException) -> str:

@@ -41,8 +41,9 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     weights. ``configs``: hub name to ``model_type`` and the fields that differ from its defaults.
     ``eval_step``: whether inference runs the module or upstream's whole ``eval()``. ``requirements``: what
     pip must install for it. ``data``: what it reads that its own ``install.py`` would fetch. ``synthetic``:
-    which of ``synthetic_data.DATA_SETS`` stands for that where it is not there. ``variable``: an
-    environment variable without which it refuses.
+    which of ``synthetic_data.DATA_SETS`` stands for that where it is not there. ``places``: where a checkout
+    holds data for which nothing stands, with ``{model}`` for the model's name. ``variable``: an environment
+    variable without which it refuses.
     """
 
     canary: bool = False
@@ -52,6 +53,7 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     requirements: tuple[str, ...] = ()
     data: str = ""
     synthetic: Synthetic = ""
+    places: tuple[str, ...] = ()
     variable: str = ""
 
     def __post_init__(self) -> None:

@@ -49,6 +49,12 @@ class Provided:
     without_weights: tuple[Path, ...] = ()
 
 
+def places_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return where a checkout holds the data that ``recipe`` declares, below it and with ``{model}``."""
+    data_set = DATA_SETS.get(recipe.get("synthetic", ""))
+    return tuple(recipe.get("places", ())) if data_set is None else data_set.places
+
+
 def provide(workload: Workload, recipe: Mapping[str, Any], checkout: Path) -> Provided:
     """The checkout itself where it has the data or nothing may stand for that, else a copy with ours.
 
