@@ -133,7 +133,8 @@ FACTS: dict[str, tuple[Callable[[At], Said], Headline, tuple[str, ...], str]] = 
         "",
     ),
     "one is degraded no more": (of_first(lambda at: (DEGRADED, PASS)), Headline.IMPROVEMENT, (), ""),
-    "one is skipped by the head": (of_first(of_head(SKIPPED)), Headline.UNDECIDED, (), ""),
+    "one is skipped by the head": (of_first(of_head(SKIPPED)), Headline.REGRESSION, (), ""),
+    "one is skipped by the base": (of_first(lambda at: (SKIPPED, PASS)), Headline.UNDECIDED, (), ""),
     "all are skipped": (lambda at: (SKIPPED, SKIPPED), Headline.NOTHING_COMPARED, (), ""),
     "a confirmation ends in infra": (
         of_first(lambda at: (PASS, INFRA) if at.confirms else slower(at)),

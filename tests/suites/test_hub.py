@@ -60,6 +60,13 @@ def test_every_other_error_passes(error: Exception) -> None:
     assert raised(error, wrapped=False) is error
 
 
+def test_what_fails_after_a_refusal_keeps_its_own_type() -> None:
+    """A library that survives without the hub and then fails has a defect, not a missing network."""
+    error = ValueError("wrong shape")
+    error.__context__ = ConnectionRefusedError("refused")
+    assert raised(error, wrapped=False) is error
+
+
 def test_nothing_happens_where_nothing_fails() -> None:
     """The body's own result is not touched."""
     with reaching_hub("some/weights"):

@@ -338,6 +338,34 @@ def test_a_run_over_a_checkout_ends_in_true_rows(tmp_path: Path, repository: Pat
     assert "does nothing" in status["llama"][1]
 
 
+@pytest.mark.torch
+def test_a_package_that_went_away_is_told_by_each_command(tmp_path: Path, fake_torchbench: Any) -> None:
+    """A case that passed and is skipped is named by the run, broken for compare and gate, and in triage."""
+    checkout, store = tmp_path / "checkout", str(tmp_path / "store")
+    fake_torchbench.write(checkout)
+    words = (
+        "run", "torchbench", "--models", "lennard_jones,llama", "--mode", "inference", "--device", "cpu",
+        "--config", "eager", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration",
+        "--torchbench", str(checkout), "--store", store,
+    )  # fmt: skip
+    first = cli(*words)
+    assert first.returncode == 0, first.stderr
+    model = checkout / "torchbenchmark/models/lennard_jones/__init__.py"
+    model.write_text("import no_such_package\n" + model.read_text())
+    second = cli(*words)
+    assert second.returncode == 0, second.stderr
+    assert "1 skipped (missing_package): package 'no_such_package' is not installed" in second.stderr
+    assert "passed before, skipped now  torchbench/lennard_jones" in second.stderr
+    gated = cli("gate", "latest~1", "latest", "--store", store)
+    assert gated.returncode == 1, gated.stdout
+    assert "skipped (missing_package)" in gated.stdout
+    verdicts = json.loads(cli("compare", "latest~1", "latest", "--store", store, "--json").stdout)["verdicts"]
+    assert [each["metric"] for each in verdicts if each["verdict"] == "broken"] == ["status"]
+    assert "broken" in cli("compare", "latest~1", "latest", "--store", store).stdout
+    told = cli("triage", "--store", store).stdout
+    assert "1 case passed before and is skipped now" in told
+
+
 def test_asked_for_alone_without_a_checkout_it_ends_with_2(tmp_path: Path) -> None:
     """Nothing is planned, and the message says what to type."""
     empty = {torchbench_checkout.VARIABLE: "", "XDG_CACHE_HOME": str(tmp_path)}

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from torchgauge.clock import DAY_S
 from torchgauge.counted import counted
 from torchgauge.errors import DamagedJournalError, UsageError
-from torchgauge.records import INCOMPLETE, DeviceTarget, Environment
+from torchgauge.records import INCOMPLETE, DeviceTarget, Environment, Status
 from torchgauge.results.dataset import read_run
 from torchgauge.results.environments import environments_in
 from torchgauge.results.store import Store
@@ -143,6 +143,12 @@ class StoredRows:
     def standing_and_newest(self, *by: str) -> StoredRows:
         """Both of them."""
         return self._at(np.union1d(*standing(self.table, *by)))
+
+    @property
+    def last_passed(self) -> frozenset[str]:
+        """Keys of the cases that passed when they were last measured, whether they are skipped now or not."""
+        tried = self.saying.filter(pc.not_equal(self.saying.table["status"], Status.SKIPPED.value))
+        return frozenset(tried.newest("case_key").of("status", ["pass"]).table["case_key"].to_pylist())
 
     def _at(self, places: Places) -> StoredRows:
         return replace(self, table=self.table.take(pa.array(np.sort(places))))

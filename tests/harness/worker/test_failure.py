@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from socket import gaierror
+from urllib.error import URLError
+
 import pytest
 
 from torchgauge.devices.fake import FakeSession
@@ -89,11 +92,39 @@ def test_a_failure_fits_into_a_row() -> None:
     assert failed("").message == "RuntimeError"
 
 
+def after(error: Exception, handled: Exception, *, meant: bool = False) -> Exception:
+    """``error`` as it is raised while ``handled`` is being handled, or from it where that is ``meant``."""
+    error.__context__ = handled
+    if meant:
+        error.__cause__ = handled
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "phase", "status", "cause"),
     [
         (ModuleNotFoundError("no", name="x"), Phase.BUILD, Status.SKIPPED, Cause.MISSING_PACKAGE),
         (ModuleNotFoundError("no", name="x"), Phase.EAGER, Status.ERROR, None),
+        (ModuleNotFoundError("no", name="torch.nn.x"), Phase.BUILD, Status.ERROR, None),
+        (ModuleNotFoundError("could not import X of a library"), Phase.BUILD, Status.ERROR, None),
+        (
+            ImportError("cannot import name 'X' from 'torch.nn'", name="torch.nn"),
+            Phase.BUILD,
+            Status.ERROR,
+            None,
+        ),
+        (
+            after(RuntimeError("needs x"), ModuleNotFoundError("no", name="x"), meant=True),
+            Phase.BUILD,
+            Status.SKIPPED,
+            Cause.MISSING_PACKAGE,
+        ),
+        (after(RuntimeError("no"), ModuleNotFoundError("no", name="x")), Phase.BUILD, Status.ERROR, None),
+        (gaierror(-2, "unknown name"), Phase.BUILD, Status.SKIPPED, Cause.NO_NETWORK),
+        (after(URLError("u"), gaierror(-2, "no")), Phase.BUILD, Status.SKIPPED, Cause.NO_NETWORK),
+        (after(ValueError("bug"), gaierror(-2, "no")), Phase.BUILD, Status.ERROR, None),
+        (after(FileNotFoundError(2, "no copy"), gaierror(-2, "no")), Phase.BUILD, Status.ERROR, None),
+        (ConnectionRefusedError(111, "its own server"), Phase.BUILD, Status.ERROR, None),
         (NotImplementedError("no such mode"), Phase.BUILD, Status.UNSUPPORTED, None),
         (NotImplementedError("no kernel"), Phase.EAGER, Status.ERROR, None),
         (MemoryError(), Phase.EAGER, Status.OOM, Cause.DEVICE),

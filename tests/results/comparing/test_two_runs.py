@@ -201,6 +201,28 @@ def test_a_status_that_changed_is_broken_whatever_the_timing_says(store) -> None
     assert ("toy/dead", "status") not in found
 
 
+def test_what_passed_and_is_skipped_now_is_broken(store) -> None:
+    """A package that went away fails the gate; a declared skip, and one that stays, are not comparable."""
+    gone, declared = (
+        {"status": Status.SKIPPED, "cause": each} for each in (Cause.MISSING_PACKAGE, Cause.DECLARED)
+    )
+    base = [result(case("gone")), result(case("declared")), result(case("never"), **gone)]
+    head = [
+        result(case("gone"), reason="package 'x' is not installed", **gone),
+        result(case("declared"), **declared),
+        result(case("never"), **gone),
+    ]
+    verdicts = two(store, base, head)
+    found = {(each.pair_id.split(":")[0], each.metric): each for each in verdicts}
+    assert found["toy/gone", "status"].verdict is Verdict.BROKEN
+    assert "skipped (missing_package)" in found["toy/gone", "status"].reason
+    assert "package 'x' is not installed" in found["toy/gone", "status"].reason
+    for name in ("toy/declared", "toy/never"):
+        assert found[name, "latency"].verdict is Verdict.NOT_COMPARABLE
+        assert (name, "status") not in found
+    assert gate(verdicts).exit_code == 1
+
+
 def test_a_missing_number_has_its_reason(store) -> None:
     """A clock that did not tick gives no zero and no ratio."""
     found = latency(two(store, result(case()), result(case(), None), history=history()))
@@ -295,9 +317,10 @@ def test_configurations_of_one_run_are_paired_by_round(store) -> None:
 
 
 def test_what_a_configuration_cannot_do_is_not_broken(store) -> None:
-    """Unsupported beside a pass has a row and no ratio; an error beside a pass is broken."""
-    results = [result(case(model)) for model in ("one", "two")]
+    """Unsupported or skipped beside a pass has a row and no ratio; an error beside a pass is broken."""
+    results = [result(case(model)) for model in ("none", "one", "two")]
     results += [
+        result(case("none", "fast"), status=Status.SKIPPED, cause=Cause.MISSING_PACKAGE),
         result(case("one", "fast"), status=Status.UNSUPPORTED),
         result(case("two", "fast"), status=Status.ERROR),
     ]
@@ -305,6 +328,7 @@ def test_what_a_configuration_cannot_do_is_not_broken(store) -> None:
     sides = RunSide("r", configuration="eager"), RunSide("r", configuration="fast")
     found = compare_sides(store, *sides, Policy.default(), NONE).verdicts
     assert [(each.pair_id[:7], each.metric, each.verdict) for each in found] == [
+        ("toy/non", "latency", Verdict.NOT_COMPARABLE),
         ("toy/one", "latency", Verdict.NOT_COMPARABLE),
         ("toy/two", "latency", Verdict.NOT_COMPARABLE),
         ("toy/two", "status", Verdict.BROKEN),

@@ -244,6 +244,32 @@ def test_the_baseline_can_be_a_run_or_a_time_and_what_comes_back_is_not_new(tmp_
         triage([path], ALL, "n11")
 
 
+def skipped(model: str, cause: Cause, reason: str = "why") -> Result:
+    """A case that was not measured."""
+    return failed(model, status=Status.SKIPPED, cause=cause, reason=reason, phase=Phase.BUILD)
+
+
+def test_a_case_that_passed_and_is_skipped_now_is_a_cluster(tmp_path: Path) -> None:
+    """It stays one until it passes again; others are counted by cause, and a declared one is no failure."""
+    lost = skipped("lost", Cause.MISSING_PACKAGE, "package 'x' is not installed")
+    never, decided = skipped("never", Cause.NO_NETWORK), skipped("decided", Cause.DECLARED)
+    first = [result(case("lost")), result(case("decided")), never]
+    path = stored(tmp_path, first, [lost, never, decided], [lost])
+    found = triage([path], ALL, "n0", unexpected=True)
+    cluster = only(found)
+    assert (cluster.title, cluster.lost, cluster.unexpected) == ("package 'x' is not installed", 1, 1)
+    assert (cluster.change, cluster.first_seen.run_id, cluster.last_seen.run_id) == (Change.NEW, "n1", "n2")
+    assert only(triage([path], ALL)).change is Change.SAME
+    for text in (terminal_of(found), markdown_of(found).replace("`", "")):
+        assert "1 case passed before and is skipped now" in text
+        assert "skipped: 1 declared, 1 missing_package, 1 no_network" in text
+    plain = as_plain(found)
+    assert plain["skipped"] == {"missing_package": 1, "no_network": 1, "declared": 1}
+    assert plain["clusters"][0]["lost"] == 1
+    again = triage([stored(tmp_path / "again", first, [lost], [result(case("lost"))])], ALL)
+    assert [(each.title, each.change) for each in again.gone] == [(cluster.title, Change.GONE)]
+
+
 def test_infra_and_not_run_neither_fail_nor_pass(tmp_path: Path) -> None:
     """They take no case out of its cluster, and put none into one."""
     lost = {"status": Status.INFRA, "cause": Cause.NO_DEVICE, "phase": Phase.START}

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
 from torchgauge.processes.kept_process import INTERRUPTED
-from torchgauge.records import INCOMPLETE, Modifier, Result, Status, Subject, Summary, says_something
+from torchgauge.records import INCOMPLETE, Cause, Modifier, Result, Status, Subject, Summary, says_something
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class RunReport:
 
     ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
     model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
-    their measurements.
+    their measurements; ``skipped`` has those that no data file declares.
     """
 
     run_id: str
@@ -40,6 +40,7 @@ class RunReport:
     other_models: list[Result] = field(default_factory=list)
     unchecked: list[Result] = field(default_factory=list)
     unsteady: list[Result] = field(default_factory=list)
+    skipped: list[Result] = field(default_factory=list)
     interrupted: bool = False
     out_of_budget: bool = False
     latencies: list[CaseLatency] = field(default_factory=list)
@@ -77,6 +78,8 @@ class RunReport:
             self.other_models.append(slim)
         if result.unchecked:
             self.unchecked.append(slim)
+        if result.status is Status.SKIPPED and result.cause is not Cause.DECLARED:
+            self.skipped.append(slim)
         if result.unsteady:
             self.unsteady.append(slim)
         if result.unexpected:
@@ -100,6 +103,10 @@ def report_plain(report: RunReport) -> dict[str, Any]:
         "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],
         "unchecked": [{"case": r.case_id, "why": r.unchecked} for r in report.unchecked],
         "unsteady": [{"case": r.case_id, "why": r.unsteady} for r in report.unsteady],
+        "skipped": [
+            {"case": r.case_id, "cause": r.cause and r.cause.value, "reason": r.reason}
+            for r in report.skipped
+        ],
         "latencies": [_latency(each) for each in report.latencies],
         "interrupted": report.interrupted,
         "out_of_budget": report.out_of_budget,

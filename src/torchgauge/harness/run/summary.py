@@ -26,13 +26,16 @@ from torchgauge.records import (
 )
 from torchgauge.results import document, units
 from torchgauge.results.hostile_text import visible
+from torchgauge.results.latest import read_rows
 
 _BREAKS = re.compile(r"[\n\t]")
 
 
 def summary_lines(report: RunReport, store: Path) -> list[str]:
     """Headline, counts, unexpected cases and where everything is."""
-    lines, folder = report_lines(report), store / "runs" / report.run_id
+    before = read_rows([str(store)]).last_passed if report.skipped else frozenset()
+    lost = [each for each in report.skipped if each.case.key in before]
+    lines, folder = report_lines(report, lost), store / "runs" / report.run_id
     if report.interrupted:
         lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
     elif report.out_of_budget:
@@ -45,8 +48,8 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
     return lines
 
 
-def report_lines(report: RunReport) -> list[str]:
-    """Headline, counts, and the cases that must not be overlooked."""
+def report_lines(report: RunReport, lost: Sequence[Result] = ()) -> list[str]:
+    """Headline, counts, and the cases that must not be overlooked; ``lost`` are skipped and passed before."""
     apart = report.counts[Status.PASS] - report.passed
     marks = {Status.PASS: f" ({apart} not counted)"} if apart else {}
     text = document.terminal(
@@ -54,6 +57,8 @@ def report_lines(report: RunReport) -> list[str]:
         report=report,
         attempted=sum(report.counts[status] for status in ATTEMPTED),
         counts=", ".join(f"{n} {s.value}{marks.get(s, '')}" for s in Status if (n := report.counts[s])),
+        skipped=Counter((each.cause, each.reason) for each in report.skipped).most_common(),
+        lost=lost,
         unchecked=Counter(each.unchecked for each in report.unchecked),
         compiled=", ".join(f"{n} {each.value}" for each in CodeOrigin if (n := report.compiled[each])),
         passed_but=passed_but,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import IntEnum
 
 from torchgauge.counted import counted
-from torchgauge.records import ATTEMPTED, Modifier, Outcome, Status
+from torchgauge.records import ATTEMPTED, Cause, Modifier, Outcome, Status
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Side, Verdict
 from torchgauge.results.comparing.blank_verdict import RuleOf, blank_verdict
 
@@ -73,7 +73,7 @@ def judge_status(
     """The verdict on the status: from ``pass`` to something worse is broken, once a second launch agrees.
 
     A side that was not measured (skipped, infra, not run), whose model is another one or which nobody checked
-    says nothing: not comparable.
+    says nothing: not comparable. A head that skips what the base measured is broken, unless data declares it.
     """
     blank = blank_verdict(pair, "status", rule_of("status"), quarantined=quarantined, launches=len(launches))
     told = [launch for launch in launches if not _untold(launch)]
@@ -147,8 +147,10 @@ def _changed(blank: MetricVerdict, verdict: Verdict, side: str, ended: list[Outc
 
 def _untold(launch: Launch) -> str:
     """Why ``launch`` tells nothing of the status; empty where it does."""
+    skips = launch.head.status is Status.SKIPPED and launch.head.cause is not Cause.DECLARED
+    lost = skips and launch.base.status is Status.PASS
     for side, outcome in sides(launch):
-        if outcome.status not in _TELLING:
+        if outcome.status not in _TELLING and not (lost and side is Side.HEAD):
             return f"{side.value} {_ending(outcome)}"
     return _first_marked(launch, _UNTOLD)
 

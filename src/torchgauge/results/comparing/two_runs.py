@@ -172,10 +172,10 @@ class _Comparison:
             refused = with_status(refused, status)
             if status.verdict is Verdict.NOT_COMPARABLE:
                 return [refused]
-            if self.differs is not Difference.RUN and Status.UNSUPPORTED in (
-                launch.base.status,
-                launch.head.status,
-            ):
+            if self.differs is not Difference.RUN and {launch.base.status, launch.head.status} & {
+                Status.UNSUPPORTED,
+                Status.SKIPPED,
+            }:
                 return [refused]  # what one of two configurations cannot do was never broken
             if self.differs is not Difference.RUN and unlike(launch):
                 return [replace(refused, reason=doubt)]  # nor what it does by another path

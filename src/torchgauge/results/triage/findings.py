@@ -55,7 +55,8 @@ class Known:
 class Cluster:
     """Cases that fail alike, each by its newest row; a cluster that is gone has none, and an old example.
 
-    ``places`` is the number of pairs of model and device. ``statuses`` and ``unexpected`` count cases.
+    ``places`` is the number of pairs of model and device. ``statuses`` and ``unexpected`` count cases, and
+    ``lost`` those that are skipped now and passed before.
     ``first_seen`` and ``last_seen`` are the runs of the first and the last row of the cluster that the stores
     hold. ``arrived`` are cases that were not in it at the baseline, ``left`` those that were and are not;
     ``left_as`` counts the latter by their status now.
@@ -82,13 +83,15 @@ class Cluster:
     arrived: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     left_as: tuple[tuple[str, int], ...] = ()
+    lost: int = 0
 
 
 @dataclass(frozen=True)
 class Triage:
     """Clusters that are there, largest first, and those that are gone since ``since`` (None: no baseline).
 
-    ``measured`` is the number of cases with a row that says something. ``latest`` is the newest run.
+    ``measured`` is the number of cases with a row that says something, ``skipped`` counts those that are
+    skipped by cause. ``latest`` is the newest run.
     """
 
     clusters: tuple[Cluster, ...]
@@ -96,6 +99,7 @@ class Triage:
     measured: int
     latest: RunMark
     since: RunMark | None
+    skipped: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
 
@@ -129,6 +133,7 @@ def triage(
         measured=len(found.endings),
         latest=found.runs[-1],
         since=found.since,
+        skipped=_counted(found.skipped),
         notes=found.notes,
         gaps=found.gaps,
     )
@@ -176,6 +181,7 @@ def _cluster(
     there = {row["case_key"]: row["case_id"] for row in before}
     arrived = tuple(sorted(name for case, name in here.items() if case not in there))
     left = {case: name for case, name in there.items() if case not in here}
+    lost = sum(row["case_key"] in found.lost for row in now)
     places = {(row["suite"], row["model"], row["target"]) for row in rows}
     example = example_of(rows)
     shown = next(row for row in rows if row["case_id"] == example.case_id)
@@ -192,7 +198,7 @@ def _cluster(
         devices=tuple(sorted({row["target"] for row in rows})),
         configurations=tuple(sorted({row["configuration"] for row in rows})),
         places=len(places),
-        unexpected=sum(bool(row["unexpected"]) for row in now),
+        unexpected=lost + sum(bool(row["unexpected"]) for row in now),
         known=_known(rows),
         example=example,
         first_seen=found.ever[key].first,
@@ -201,6 +207,7 @@ def _cluster(
         arrived=arrived,
         left=tuple(sorted(left.values())),
         left_as=_counted(found.endings[case] for case in left),
+        lost=lost,
     )
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow.compute as pc
 
 from torchgauge.clock import utc
 from torchgauge.counted import counted
 from torchgauge.errors import NothingSelectedError, UnknownNameError
-from torchgauge.records import Modifier, Status
+from torchgauge.records import Cause, Modifier, Status
 from torchgauge.results.latest import Row, StoredRows, read_rows
 from torchgauge.results.row_case import WORKLOAD
 from torchgauge.results.triage.clusters import COLUMNS, ClusterKey, key_of
 
-_LIGHT = ("suite", "modifiers")
+_LIGHT = ("suite", "modifiers", "cause")
 HEAVY = tuple(
     dict.fromkeys(
         (
@@ -69,7 +70,8 @@ class Failures:
     ``now`` and ``before`` map a case key to its row where it has a wanted status; ``endings`` is the status
     of every case now. ``ever`` has every cluster that any wanted row belongs to. ``runs`` are in order of
     planning, and ``since`` is the newest that the baseline holds (None: it is empty). Rows are plain values,
-    with ``target`` (the device as a case names it).
+    with ``target`` (the device as a case names it). ``lost`` are keys of cases that are skipped and had
+    passed, which count as failures; ``skipped`` has the cause of each case that is skipped.
     """
 
     now: dict[str, Row]
@@ -78,6 +80,8 @@ class Failures:
     ever: dict[ClusterKey, Sighting]
     runs: tuple[RunMark, ...]
     since: RunMark | None
+    lost: frozenset[str] = frozenset()
+    skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
 
@@ -98,11 +102,16 @@ def read_failures(paths: Sequence[str], wanted: Wanted, since: str | float | Non
     old = {run.run_id for run in baseline}
     now = _endings(rows.newest("case_key"))
     before = _endings(rows.of("run_id", old).newest("case_key"))
+    lost = _lost(rows)
+    ever_lost = lost | _lost(rows.of("run_id", old))
+    skips = rows.newest("case_key").of("status", [Status.SKIPPED.value])
+    failing = rows.of("status", [status.value for status in wanted.statuses])
+    losing = rows.of("status", [Status.SKIPPED.value]).of("case_key", ever_lost)
     shown = {(run, key) for found in (now, before) for key, (run, _) in found.items()}
     heavy: dict[tuple[str, str], Row] = {}
     ever: dict[ClusterKey, Sighting] = {}
     marks = {run.run_id: run for run in runs}
-    for run, failed in rows.of("status", [status.value for status in wanted.statuses]).whole(HEAVY):
+    for run, failed in chain(failing.whole(HEAVY), losing.whole(HEAVY)):
         for row in failed:
             _sight(ever, key_of(row), marks[run.run_id], in_baseline=run.run_id in old)
             if (run.run_id, row["case_key"]) in shown:
@@ -122,9 +131,18 @@ def read_failures(paths: Sequence[str], wanted: Wanted, since: str | float | Non
         ever=ever,
         runs=runs,
         since=baseline[-1] if baseline else None,
+        lost=lost,
+        skipped=tuple(cause or "no cause" for cause in skips.table["cause"].to_pylist()),
         notes=tuple(reading.notes),
         gaps=tuple(reading.gaps),
     )
+
+
+def _lost(rows: StoredRows) -> frozenset[str]:
+    """Return the keys of cases that are skipped in their newest row, undeclared, and passed before that."""
+    skips = rows.newest("case_key").of("status", [Status.SKIPPED.value]).table
+    undeclared = skips.filter(pc.not_equal(pc.fill_null(skips["cause"], ""), Cause.DECLARED.value))
+    return rows.last_passed.intersection(undeclared["case_key"].to_pylist())
 
 
 def _sight(ever: dict[ClusterKey, Sighting], key: ClusterKey, mark: RunMark, *, in_baseline: bool) -> None:

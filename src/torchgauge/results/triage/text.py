@@ -51,6 +51,7 @@ def as_plain(found: Triage) -> dict[str, Any]:
         **to_plain(found),
         "clusters": [_plain(each) for each in found.clusters],
         "gone": [_plain(each) for each in found.gone],
+        "skipped": dict(found.skipped),
     }
 
 
