@@ -7,7 +7,8 @@ import of an installed package is an error, and so is a failure after a refusal 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from urllib.error import HTTPError
 
 _REFUSED = frozenset(
@@ -40,7 +41,7 @@ def absent_package(error: BaseException) -> str:
     return ""
 
 
-def refusal(error: BaseException, names: Collection[str] = _REFUSED) -> BaseException | None:
+def refusal(error: BaseException, names: AbstractSet[str] = _REFUSED) -> BaseException | None:
     """Return the refused connection that ``error`` is, as itself or as its library words it, or None.
 
     ``names`` are those of the classes that a refusal may have.
@@ -48,7 +49,7 @@ def refusal(error: BaseException, names: Collection[str] = _REFUSED) -> BaseExce
     for link in handed_on(error):
         if isinstance(link, HTTPError):  # that one is an answer
             return None
-        if not names.isdisjoint(kind.__name__ for kind in type(link).__mro__):
+        if names & {kind.__name__ for kind in type(link).__mro__}:
             return link
         if not isinstance(link, OSError) and type(link).__module__.partition(".")[0] not in _LIBRARIES:
             return None
