@@ -21,15 +21,17 @@ _LIBRARIES = frozenset({"huggingface_hub", "urllib3", "httpx", "httpcore", "requ
 def handed_on(error: BaseException) -> Iterator[BaseException]:
     """Yield ``error`` and each exception that it hands on, the outermost first.
 
-    It hands on what it was raised from. What was merely being handled is handed on by an import or by an
-    ``OSError`` in words: one with a number is a failure of its own.
+    It hands on what it was raised from. What was merely being handled is handed on by an ``ImportError`` or
+    ``OSError`` in words alone: one with the name of a module, or with a number, is a failure of its own.
     """
     seen: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in seen:
         yield link
         seen.append(link)
-        in_words = isinstance(link, ImportError) or (isinstance(link, OSError) and link.errno is None)
+        in_words = (isinstance(link, ImportError) and link.name is None) or (
+            isinstance(link, OSError) and link.errno is None
+        )
         link = link.__cause__ or (link.__context__ if in_words else None)
 
 

@@ -120,6 +120,18 @@ def after(error: Exception, handled: Exception, *, meant: bool = False) -> Excep
             Cause.MISSING_PACKAGE,
         ),
         (after(RuntimeError("no"), ModuleNotFoundError("no", name="x")), Phase.BUILD, Status.ERROR, None),
+        (
+            after(ImportError("no X", name="torch.nn"), ModuleNotFoundError("no", name="x")),
+            Phase.BUILD,
+            Status.ERROR,
+            None,
+        ),
+        (
+            after(ImportError("pip install x"), ModuleNotFoundError("no", name="x")),
+            Phase.BUILD,
+            Status.SKIPPED,
+            Cause.MISSING_PACKAGE,
+        ),
         (gaierror(-2, "unknown name"), Phase.BUILD, Status.SKIPPED, Cause.NO_NETWORK),
         (after(URLError("u"), gaierror(-2, "no")), Phase.BUILD, Status.SKIPPED, Cause.NO_NETWORK),
         (after(ValueError("bug"), gaierror(-2, "no")), Phase.BUILD, Status.ERROR, None),
