@@ -16,7 +16,7 @@ GROUPS = {
     ),
     "Where": "python executor executor_words store resume durations into node",
     "Limits": "budget max_time max_launches timeout memory_limit",
-    "Output": "estimate quiet verbose as_json save_durations script only_list help",
+    "Output": "estimate quiet verbose as_json save_durations trace script only_list help",
 }
 """Names of parameters by heading, in the order in which they are shown."""
 

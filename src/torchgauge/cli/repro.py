@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +22,19 @@ from torchgauge.cli.options import (
     store_option,
 )
 from torchgauge.cli.verbosity import run_progress, verbosity
+from torchgauge.errors import InfrastructureError, UsageError
+
+
+def _new_file(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    """Return the whole path of a file that may be made, "" for none; raises :class:`UsageError`."""
+    if value is None:
+        return ""
+    path = Path(value).absolute()
+    if path.exists():
+        raise UsageError(f"--trace {value} exists", hint="name a new file")
+    if not path.parent.is_dir():
+        raise UsageError(f"--trace {value}: {path.parent} is not a folder", hint=f"mkdir -p {path.parent}")
+    return str(path)
 
 
 @click.command("repro", cls=GroupedCommand)
@@ -33,9 +47,15 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 @NO_FALLBACK_CHECK
 @ATTEMPTS
 @store_option("where results go")
+@click.option(
+    "--trace",
+    metavar="FILE",
+    callback=_new_file,
+    help="write a profiler's trace of three more steps, for Perfetto; packed where FILE ends with .gz",
+)
 @verbosity
 @JSON
-def command(case: str, store: str, as_json: bool, **options: Any) -> None:
+def command(case: str, store: str, trace: str, as_json: bool, **options: Any) -> None:
     """Run one CASE again exactly, with eager beside it, and print its numbers or its traceback.
 
     What no option says is as it was when the newest row of CASE in the store was measured.
@@ -54,14 +74,22 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
         aside([f"settings as in run {recorded.run_id}, which was measured by: {recorded.command}"])
     progress = run_progress(options)
     with progress.during():
-        campaign = repro_campaign(case, settings, store=store, progress=progress, python=options["python"])
+        campaign = repro_campaign(
+            case, settings, store=store, progress=progress, python=options["python"], trace=trace
+        )
     report = campaign.run()
     folder = campaign.store.run(report.run_id)
     found = list(results(folder.journal_path))
-    for result in found:
-        if result.case_id == case or len(found) == 1:
-            (aside if as_json else say)(result_lines(result))
+    named = [row for row in found if row.case_id == case or len(found) == 1]
+    for row in named:
+        (aside if as_json else say)(result_lines(row))
     aside(summary_lines(report, campaign.store.path))
     if as_json:
         say_json(report_plain(report))
+    if trace and Path(trace).exists():
+        aside([f"trace in {trace}"])
+    elif trace:
+        why = (dict(row.facts).get("trace_unknown") or f"it ended as {row.status.value}" for row in named)
+        aside([f"no trace of {case}: {next(why, 'it did not run')}"])
+        sys.exit(report.exit_code or InfrastructureError.exit_code)
     sys.exit(report.exit_code)

@@ -45,6 +45,7 @@ class PlannedCase:
     """A case with the data that the parent attached to it before anything ran.
 
     ``parameters`` is how many the suite declares for the model; None where it says nothing of this size.
+    ``trace`` is the file for a profiler's trace of its steps, "" for none.
     """
 
     case: Case
@@ -53,6 +54,7 @@ class PlannedCase:
     refusal: Refusal | None = None
     expected_duration_s: float | None = None
     parameters: int | None = None
+    trace: str = ""
 
     @property
     def declined(self) -> Refusal | None:

@@ -224,9 +224,19 @@ def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dic
 
 
 def repro_campaign(
-    case: str, settings: RunSettings, *, store: str, progress: Progress, python: str | None = None
+    case: str,
+    settings: RunSettings,
+    *,
+    store: str,
+    progress: Progress,
+    python: str | None = None,
+    trace: str = "",
 ) -> Campaign:
-    """A campaign that runs the case called ``case`` again, eager beside it."""
+    """Return a campaign that runs the case called ``case`` again, eager beside it.
+
+    ``trace`` is the file for a profiler's trace of its steps, "" for none; raises :class:`UsageError` for one
+    of a check.
+    """
     refuse_launched(os.environ)
     name = parse_case_id(case)
     there = interpreter(python)
@@ -236,6 +246,10 @@ def repro_campaign(
     devices = find_devices([name.device], there)
     target = parse_target(name.device)
     group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
+    if trace and group.checks:
+        raise UsageError(f"{case} is a check, which has no steps", hint="--trace with a case of a model")
+    *before, named = group.cases
+    group = replace(group, cases=(*before, replace(named, trace=trace)))
     groups = refuse_too_many(there, refuse(there, [group], devices), devices)
     refuse_absent(there, groups, devices)
     plan = placed(plan_of(groups, settings, suites.values()), there)

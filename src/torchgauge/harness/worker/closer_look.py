@@ -7,6 +7,7 @@ hangs here takes nothing with it: the last outcome that a worker reports counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.harness.worker import fallbacks, host_kernels
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from torchgauge.harness.worker.group_run import GroupRun
 
 UNFINISHED = "the process ended before one step could be profiled"
+UNTRACED = "trace_unknown"
+"""The fact that says why there is no trace that was asked for."""
 
 
 class CloserLook:
@@ -31,6 +34,8 @@ class CloserLook:
         if fallbacks.possible(self.run.session):
             wanted = self.run.settings.fallback_check
             state.facts[fallbacks.UNKNOWN] = UNFINISHED if wanted else fallbacks.SWITCHED_OFF
+        if state.planned.trace:
+            state.facts[UNTRACED] = UNFINISHED
         if state.prepared.look is not None:
             state.prepared.evidence[state.prepared.look.unknown] = UNFINISHED
             self.passed.append(state)
@@ -42,11 +47,25 @@ class CloserLook:
         """Look at each expected case, and report its outcome again with what that shows."""
         for state in self.passed:
             self.run.events.phase(Phase.CHECK, state.key)
+            if state.planned.trace:
+                self._trace(state, steps[state.index])
             if state.facts.get(fallbacks.UNKNOWN) == UNFINISHED:
                 with self.run.running(state):
                     self._find_fallbacks(state, steps[state.index])
             self._take_own(state)
             self.run.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
+
+    def _trace(self, state: CaseState, step: Callable[[], Any]) -> None:
+        """Write the trace of a few steps of ``state``, in the first of several processes."""
+        from torchgauge.harness.worker.step_trace import STEPS, write_trace
+
+        path = None if self.run.job.rank else Path(state.planned.trace)
+        try:
+            with self.run.running(state), self.run.observed(state, STEPS):
+                write_trace(getattr(step, "glance", step), self.run.session, path)
+            del state.facts[UNTRACED]
+        except Exception as error:  # noqa: BLE001  the row is measured; why it has no trace is a fact of it
+            state.facts[UNTRACED] = first_line(error)
 
     def _find_fallbacks(self, state: CaseState, step: Callable[[], Any]) -> None:
         found = fallbacks.look(getattr(step, "glance", step), self.run.session)
