@@ -94,6 +94,11 @@ def selectors(command: Command) -> Command:
             help="small (a laptop's) or pytorch (upstream's) batches; default: as the size",
         ),
         click.option(
+            "--batch",
+            type=click.IntRange(1),
+            help="items of a batch, in place of any profile; for the models that have one",
+        ),
+        click.option(
             "--processes",
             type=click.IntRange(2, MOST_PROCESSES),
             help="how many compute a model of several processes (default: what its entry says)",
@@ -268,6 +273,7 @@ def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
         tier=options["tier"],
         size=options["size"],
         batch_profile=options["batch_profile"],
+        batch=options["batch"],
         weights=PRETRAINED if options["pretrained"] else RANDOM_WEIGHTS,
         configuration_file=options["config_file"],
         shard=options["shard"],

@@ -6,19 +6,16 @@ The rule is that of every A/B run, and every comparison stays in the store as ev
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.ab.confirmation import Measure
 from torchgauge.harness.ab.reading import Answer, Reading, reading_of
-from torchgauge.harness.planning.plan import load_suites
-from torchgauge.harness.planning.selection import CaseName, Selection, parse_case_id, select_models
+from torchgauge.harness.planning.selection import Selection, parse_case_id
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import SideSpec
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
-from torchgauge.suites.capabilities import offered_as
-from torchgauge.suites.catalog import BATCH_PROFILES, workload_for
 
 
 @dataclass(frozen=True)
@@ -31,16 +28,16 @@ class QuickCase:
     config: str = "eager"
     dtype: str = "float32"
     size: str = "small"
-    batch_profile: str | None = None
+    batch: int | None = None
     weights: str = Selection.weights
 
     @property
     def text(self) -> str:
         """The case in one line, for people and for digests."""
-        more = [each for each in (self.batch_profile, self.weights) if each not in (None, Selection.weights)]
-        return ":".join([self.model, self.mode, self.dtype, self.config, self.size, *map(str, more)]) + (
-            f"@{self.device}"
-        )
+        batch = [] if self.batch is None else [f"b{self.batch}"]
+        more = [*batch, *([] if self.weights == Selection.weights else [self.weights])]
+        parts = [self.model, self.mode, self.dtype, self.config, self.size, *more]
+        return f"{':'.join(parts)}@{self.device}"
 
     @property
     def selection(self) -> Selection:
@@ -53,7 +50,7 @@ class QuickCase:
             configurations=(self.config,),
             dtypes=(self.dtype,),
             size=self.size,
-            batch_profile=self.batch_profile,
+            batch=self.batch,
             weights=self.weights,
         )
 
@@ -83,41 +80,23 @@ def measure_suspicion(store: Store) -> Measure:
     def measure(base: SideSpec, head: SideSpec, suspicion: Suspicion) -> Reading:
         series = suspicion.series
         try:
-            case = case_of(series.case_id)
+            return measure_case(store, case_of(series.case_id), series.metric)(base, head)
         except UsageError as error:
             return Reading(Answer.UNUSABLE, reason=error.message)
-        return measure_case(store, case, series.metric)(base, head)
 
     return measure
 
 
 def case_of(case_id: str) -> QuickCase:
-    """The case that ``case_id`` names, as a selection can say it.
-
-    Raises :class:`UsageError` for a batch or a shape that no profile of the suite has any more.
-    """
+    """Return the case that ``case_id`` names, as a selection writes it; raises :class:`UsageError`."""
     name = parse_case_id(case_id)
-    case = QuickCase(
+    return QuickCase(
         f"{name.suite}/{name.model}",
         name.device,
         name.mode,
         name.configuration,
         name.dtype,
         name.size,
-        weights=name.weights,
+        name.batch,
+        name.weights,
     )
-    for profile in (None, *BATCH_PROFILES):
-        if _batch(name, profile) == name.batch:
-            return replace(case, batch_profile=profile)
-    raise UsageError(f"{case_id}: no batch profile has batch {name.batch}", hint="measure it by hand")
-
-
-def _batch(name: CaseName, profile: str | None) -> int | None:
-    suites = load_suites([name.suite])
-    entries = select_models(name.suite, suites[name.suite].models(), [f"{name.suite}/{name.model}"], "full")
-    for entry in entries:
-        if entry.name == name.model and offered_as(entry, name.mode) and name.size in entry.sizes:
-            return workload_for(
-                name.suite, entry, name.mode, size=name.size, dtype=name.dtype, batch_profile=profile
-            ).batch
-    return None

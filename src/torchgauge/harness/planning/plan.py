@@ -133,6 +133,9 @@ def all_groups(
             "--processes: no model of the selection is computed by several processes",
             hint="models of suite distributed are, and those with `processes` in their shape",
         )
+    batched = {suite for suite, entry in chosen if entry.framework != CHECK}
+    if selection.batch is not None and (rest := sorted({suite for suite, _ in chosen} - batched)):
+        raise UsageError(f"--batch: checks of {', '.join(rest)} have no batch", hint="leave --batch out")
     groups: list[Group] = []
     for target in dict.fromkeys(parse_target(text) for text in selection.devices):
         checks: dict[str, list[PlannedCase]] = {}

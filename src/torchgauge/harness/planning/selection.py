@@ -30,7 +30,8 @@ _CASE_ID = re.compile(
 class Selection:
     """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier.
 
-    ``processes`` replaces that size where a model has it, so that several processes compute it.
+    ``batch`` replaces that of every model, whatever its profile says. ``processes`` replaces that size where
+    a model has it, so that several processes compute it.
     Empty ``modes``, ``configurations`` and ``dtypes`` stand for what each entry says, else for the defaults.
     """
 
@@ -42,6 +43,7 @@ class Selection:
     dtypes: tuple[str, ...] = ()
     tier: str = "smoke"
     size: str = "small"
+    batch: int | None = None
     batch_profile: str | None = None
     weights: str = RANDOM_WEIGHTS
     configuration_file: str | None = None

@@ -35,6 +35,7 @@ def workloads_of(suite: str, entry: ModelEntry, selection: Selection) -> list[Wo
             mode,
             size=selection.size,
             dtype=dtype,
+            batch=selection.batch,
             batch_profile=selection.batch_profile,
             weights=selection.weights,
             point=point,

@@ -18,12 +18,14 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
     """The model of ``workload``: a call of so many bytes as its shape says, or a network in parts.
 
     Raises ``NotImplementedError`` for a message that has no element for each process, for a network of which
-    processes cannot have equal parts, and for a collective under autocast.
+    processes cannot have equal parts, and for a collective under autocast or with a batch.
     """
     if not distributed.is_initialized():
         raise NotImplementedError("this model takes two processes or more")
     if workload.mode != COLLECTIVE:
         return _parallel(workload)
+    if workload.batch > 1:
+        raise NotImplementedError("a collective has no batch: its size is `bytes`")
     if workload.dtype.startswith(AUTOCAST):
         raise NotImplementedError("autocast changes nothing of a collective: name the dtype of its message")
     family, name = workload.model.split("-")[:2]
@@ -39,7 +41,6 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
     return BuiltWorkload(
         module=module.eval(),
         args=(module.message(rank, getattr(torch, workload.dtype)),),
-        items_per_step=workload.batch,
         item="call",
         abilities={COLLECTIVE: lambda: module},
         facts={"collective_backend": str(distributed.get_backend())},

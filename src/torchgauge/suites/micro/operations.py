@@ -19,7 +19,12 @@ from torchgauge.suites.suite import BuiltWorkload, Work
 
 
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # noqa: ARG001  # sizes say it all
-    """The operation that ``workload`` names; it can do a forward pass."""
+    """Return the operation that ``workload`` names; it can do a forward pass.
+
+    Raises ``NotImplementedError`` for a batch of matrices.
+    """
+    if workload.batch > 1 and workload.model in ("matmul", "copy"):
+        raise NotImplementedError(f"{workload.model} has no batch: its size is `n`")
     torch.manual_seed(workload.seed)
     module, args, item, flops = _OPERATIONS[workload.model](workload)
     module.eval()

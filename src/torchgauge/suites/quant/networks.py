@@ -13,7 +13,12 @@ DEVIATION = 0.02
 
 
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # noqa: ARG001  sizes are the shape
-    """Layers of ``width`` to ``inner`` and back, over ``rows`` (M) of inputs; one where both are equal."""
+    """Return layers of ``width`` to ``inner`` and back over ``rows`` (M) of inputs; one where both are equal.
+
+    Raises ``NotImplementedError`` for a batch.
+    """
+    if workload.batch > 1:
+        raise NotImplementedError("linear layers have no batch: their number of inputs is `rows`")
     sizes = workload.sizes
     rows, width, inner = (sizes[name] for name in ("rows", "width", "inner"))
     generator = torch.Generator().manual_seed(workload.seed)
