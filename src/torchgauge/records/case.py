@@ -14,7 +14,9 @@ RANDOM_WEIGHTS = "random"
 PRETRAINED = "pretrained"
 AUTOCAST = "amp_"
 """Prefix of the dtypes that mean float32 weights under autocast."""
-_LATER = ("weights", "interop_threads", "compile_mode", "dynamic", "fullgraph", "cpus", "numa")
+_LATER = (
+    "weights", "interop_threads", "compile_mode", "dynamic", "fullgraph", "cpus", "numa", "memory_format",
+)  # fmt: skip
 """Fields that came after the first results: at their defaults they leave an identity as it was."""
 
 
@@ -147,7 +149,8 @@ class Configuration:
     ``compile_mode``, ``dynamic`` and ``fullgraph`` are those of ``torch.compile``; ``options`` are the
     backend's. ``env`` is set before the worker imports anything. ``cpus`` pins the worker: a list such as
     ``"0-3,8"``, or ``"physical"`` for one hardware thread of each core; ``numa`` is the node that its CPUs
-    and memory come from.
+    and memory come from. ``memory_format`` is PyTorch's name of a layout of tensors with four dimensions, ""
+    for the layout that the suite gives them.
     """
 
     name: str
@@ -161,6 +164,7 @@ class Configuration:
     fullgraph: bool = False
     cpus: str = ""
     numa: int | None = None
+    memory_format: str = ""
 
     @property
     def compiled(self) -> bool:

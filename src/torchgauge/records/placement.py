@@ -19,13 +19,14 @@ class CpuListError(ValueError):
 
 @dataclass(frozen=True)
 class Placement:
-    """What holds for a whole worker process: environment variables, threads and CPUs."""
+    """What holds for a whole worker process: variables, threads, CPUs and the layout of tensors."""
 
     env: tuple[tuple[str, str], ...] = ()
     threads: int | None = None
     interop_threads: int | None = None
     cpus: str = ""
     numa: int | None = None
+    memory_format: str = ""
 
 
 def placement_of(configuration: Configuration) -> Placement:
@@ -36,6 +37,7 @@ def placement_of(configuration: Configuration) -> Placement:
         interop_threads=configuration.interop_threads,
         cpus=configuration.cpus,
         numa=configuration.numa,
+        memory_format=configuration.memory_format,
     )
 
 

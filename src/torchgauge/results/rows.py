@@ -50,7 +50,9 @@ def result_row(result: Result, context: RunContext) -> Row:
     configuration = result.case.configuration
     return {
         **_case(result, context),
-        "configuration_compile": _chosen(configuration, ("compile_mode", "dynamic", "fullgraph")),
+        "configuration_compile": _chosen(
+            configuration, ("compile_mode", "dynamic", "fullgraph", "memory_format")
+        ),
         "configuration_pinning": _chosen(configuration, ("interop_threads", "cpus", "numa")),
         "configuration_options": _object(configuration.options),
         "configuration_env": _object(configuration.env),

@@ -96,7 +96,7 @@ RESULTS = Table(
         *_EXECUTION,
         Column("configuration_options", STRING, "options of the backend, a JSON object"),
         Column("configuration_env", STRING, "environment variables of the configuration, a JSON object"),
-        Column("configuration_compile", STRING, "mode, dynamic and fullgraph of torch.compile, JSON"),
+        Column("configuration_compile", STRING, "mode, dynamic, fullgraph and memory format, JSON"),
         Column("configuration_pinning", STRING, "interop threads, CPUs and NUMA node asked for, JSON"),
         Column("threads", INTEGER, "CPU threads that the configuration asks for"),
         required("status", STRING, "one of the ten statuses"),

@@ -177,6 +177,11 @@ class BuiltWorkload:
         module = copy.deepcopy(self.module) if apart else self.module
         return module.to(device=device, dtype=dtype)
 
+    def tensors(self, subject: Any) -> dict[str, Any]:
+        """Return what a step of ``subject`` reads, by name: inputs, parameters and buffers."""
+        state = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
+        return {"args": subject.args, "kwargs": subject.kwargs, **state}
+
 
 Build = Callable[[Workload, "dict[str, object]"], BuiltWorkload]
 """``build(workload, recipe)``: raises ``ImportError`` for a missing package and

@@ -51,7 +51,7 @@ class Backend(Protocol):
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """Which of ``mode``, ``dynamic`` and ``fullgraph``, torch.compile's own, it reads."""
+        """Return which of ``mode``, ``dynamic``, ``fullgraph`` and ``memory_format`` its cases may have."""
 
     def compiler(self, configuration: Configuration) -> str:
         """The back end of ``torch.compile`` whose code it runs; "" where it compiles nothing.

@@ -25,7 +25,7 @@ BACKEND = _Compile(
     doc="torch.compile of the whole model; serves every name of a back end of torch.compile",
     implementation=__name__,
     options=dict,
-    takes=("mode", "dynamic", "fullgraph"),
+    takes=("mode", "dynamic", "fullgraph", "memory_format"),
 )
 
 

@@ -60,7 +60,7 @@ BACKEND = _Regional(
     doc="torch.compile of the repeated blocks of a model, one by one",
     implementation=__name__,
     options=RegionalOptions,
-    takes=("mode", "dynamic", "fullgraph"),
+    takes=("mode", "dynamic", "fullgraph", "memory_format"),
     passes_on=True,
 )
 

@@ -46,7 +46,7 @@ BACKEND = _CompiledAutograd(
     doc="torch.compile with compiled autograd: the backward pass is captured as a whole when it runs",
     implementation=__name__,
     options=CompiledAutogradOptions,
-    takes=("mode", "dynamic", "fullgraph"),
+    takes=("mode", "dynamic", "fullgraph", "memory_format"),
 )
 
 

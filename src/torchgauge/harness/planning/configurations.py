@@ -45,6 +45,7 @@ class ConfigurationFields(msgspec.Struct, forbid_unknown_fields=True):
     threads: Count | None = None
     interop_threads: Count | None = None
     pinning: PinningFields | None = None
+    memory_format: Literal["", "channels_last"] = ""
 
 
 class ConfigurationFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -89,6 +90,7 @@ def _record(fields: ConfigurationFields) -> Configuration:
         fullgraph=fields.fullgraph,
         cpus=pinning.cpus,
         numa=pinning.numa,
+        memory_format=fields.memory_format,
     )
 
 
@@ -158,7 +160,8 @@ def _check_backend(document: Document, at: str, fields: ConfigurationFields, mad
         backend = backend_named(fields.backend)
     except InfrastructureError:
         return
-    given = {"mode": fields.mode, "dynamic": fields.dynamic is not None, "fullgraph": fields.fullgraph}
+    given = {name: getattr(fields, name) for name in ("mode", "fullgraph", "memory_format")}
+    given["dynamic"] = fields.dynamic is not None
     for name, there in given.items():
         if there and name not in backend.takes:
             raise refuse(document, f"{at}.{name}", f"backend {backend.name} takes no {name}", "remove it")

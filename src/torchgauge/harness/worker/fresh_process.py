@@ -77,5 +77,9 @@ def _stepped(
     scenario = import_module(job.scenario)
     scenario.enter()
     subject = make_subject(built, job.group.workload, session, session.torch_device)
+    if memory_format := job.group.cases[0].case.configuration.memory_format:
+        from torchgauge.harness.worker.memory_format import lay_out
+
+        lay_out(subject, memory_format)
     step = scenario.step if hasattr(scenario, "step") else lambda one: partial(scenario.observe, one)
     return subject, lambda call: step(subject.run_by(call))

@@ -72,6 +72,7 @@ class GroupRun:
         self.realised: Realised | None = None
         self.subject: Subject | None = None
         self.checks: PythonChecks | TorchChecks | None = None
+        self.memory_format = self.group.cases[0].case.configuration.memory_format
         self.items_per_step = 1
         self.work: Work | None = None
         self.closer_look, self.clocks = CloserLook(self), ClockWatch(session)
@@ -148,6 +149,10 @@ class GroupRun:
             raise NotRunError("; ".join([problem, *state.prepared.degraded]))
         if any(entered.values()):
             raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
+        if self.memory_format and self.subject is not None:
+            from torchgauge.harness.worker.memory_format import refuse_others
+
+            refuse_others(self.subject.built.tensors(self.subject), self.memory_format)
 
     def _entered(self) -> dict[tuple[object, ...], int]:
         """Return the number of entries so far for each key of :func:`_code_of`, summed over its cases."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -21,6 +22,7 @@ from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.memory import model_bytes
+from torchgauge.harness.worker.memory_format import lay_out, watched
 from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.reference import Reference, float64_reference
@@ -74,8 +76,11 @@ class TorchChecks:
         self.reference = self._references()
         subject = make_subject(self.built, self.workload, self.session, self.session.torch_device)
         self.subject = self.run_.subject = subject
-        if not self._eager():
-            return None
+        if self.run_.memory_format:
+            lay_out(subject, self.run_.memory_format)
+        with watched(subject, self.run_.memory_format) if self.run_.memory_format else nullcontext():
+            if not self._eager():
+                return None
         self._start_compiler()
         steps: dict[int, Callable[[], Any]] = {}
         for state in list(self.run_.live):
@@ -164,7 +169,7 @@ class TorchChecks:
         if untied:
             for state in self.run_.live:
                 state.facts[FACT] = told(names)
-        on_host = self._on_host()
+        on_host = self._on_host() and not self.run_.memory_format
         return float64_reference(self.built, self.workload, self.scenario, on_host, untied=untied)
 
     def _on_host(self) -> bool:

@@ -68,6 +68,12 @@ class TorchBenchWorkload(BuiltWorkload):
             return self.steps.place(device, dtype)
         return super().place(device, dtype, apart=apart)
 
+    def tensors(self, subject: Any) -> dict[str, Any]:
+        """Return what a step reads: all that upstream's object holds where the step is its own."""
+        if isinstance(self.steps, InvokeSteps):
+            return self.steps.tensors(subject)
+        return super().tensors(subject)
+
 
 class ModuleSteps:
     """One forward pass of the module, without gradients."""
@@ -182,6 +188,10 @@ class InvokeSteps:
         seen = to_host(_state(instance.snapshot), "state")
         instance.restore()
         return seen
+
+    def tensors(self, subject: Any) -> dict[str, Any]:
+        """Return the tensors that upstream's object held before its first step, by path."""
+        return dict(self._instance(subject).snapshot.tensors)
 
     def settled(self, subject: Any, expected: Observation, shown: Observation) -> Observation:
         """Return ``shown`` with the values of ``expected`` where only rounding decides what a step shows.
