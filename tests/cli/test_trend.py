@@ -42,6 +42,22 @@ def test_json_is_machine_output(invoke, nightly):
     assert series["changes"][0]["size"] == pytest.approx(0.2, abs=0.02)
 
 
+def test_a_change_says_that_the_code_of_the_model_changed_with_it(invoke, tmp_path):
+    """A night without a digest says nothing of it; the series has the night, and the change the mark."""
+    rng = random.Random(1)
+    for number in range(30):
+        value = (1.2e-3 if number >= 22 else 1e-3) * (1.0 + rng.gauss(0.0, 0.004))
+        code = "" if number < 5 else "new" if number >= 22 else "old"
+        nightly_store.night(tmp_path / "store", number, {"noop": value}, version="2.9", code=code)
+    shown = invoke("trend", "--store", str(tmp_path / "store")).output
+    assert "torch 2.9 -> 2.9; the code of the model changed\n" in shown
+    assert shown.count("model code changed on 2026-06-19") == 2, shown
+    plain = invoke("trend", "--store", str(tmp_path / "store"), "--json").stdout
+    (series,) = json.loads(plain)["series"]
+    assert series["code_changed"] == {"night-022": "new"}
+    assert series["changes"][0]["code_changed"] is True
+
+
 def test_a_build_that_is_gone_is_said_and_remembered(invoke, nightly):
     """--confirm writes the outcome, and the next command shows it without measuring."""
     shown = invoke("trend", "--store", str(nightly), "--confirm")

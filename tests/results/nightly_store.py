@@ -47,6 +47,7 @@ def night(
     python: str = "",
     machine: str = "big",
     name: str = "night",
+    code: str = "",
 ) -> str:
     """One published run at night ``number``; a value of None is a case that failed."""
     version = version or f"2.{number}"
@@ -74,6 +75,7 @@ def night(
                 environment_id=where.id,
                 started_at=at + 60,
                 duration_s=1.0,
+                facts=(("model_code", code),) if code else (),
                 reproduce="torchgauge run",
             )
         )

@@ -277,7 +277,7 @@ def test_a_run_is_resumed_with_the_data_of_its_lenders_alone(monkeypatch: pytest
     features = registry.load(registry.SUITES, "features")
     groups = groups_of(features, models=("inductor.knobs-mobilenetv3",))
     plan = plan_of(groups, RunSettings(), [features])
-    assert set(dict(plan.suite_digests)) == {"features", "timm"}
+    assert set(dict(plan.suite_digests)) == {"features", "timm", f"features/{groups[0].workload.model}"}
     assert set(planned_parts(plan, interpreter(None))[0]) == {"features"}
     timm = registry.load(registry.SUITES, "timm")
     monkeypatch.setitem(vars(timm), "digest", "0" * 16)

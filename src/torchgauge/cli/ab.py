@@ -11,7 +11,15 @@ import click
 from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.option_values import Seconds
-from torchgauge.cli.options import measuring, selection_of, selectors, settings_of, sources, store_option
+from torchgauge.cli.options import (
+    measuring,
+    selection_of,
+    selectors,
+    settings_of,
+    sources,
+    store_option,
+    typed_settings,
+)
 from torchgauge.cli.verbosity import ab_progress, verbosity
 from torchgauge.errors import UsageError
 
@@ -72,7 +80,9 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
         raise UsageError("--estimate is only for a new comparison", hint="leave --resume away")
     if options["resume"]:
         comparison, folder = resumed_comparison(
-            resumed_folder(options["store"], options["resume"], "comparisons"), progress
+            resumed_folder(options["store"], options["resume"], "comparisons"),
+            progress,
+            typed_settings(options),
         )
         policy = read_policy(comparison.plan.policy)
     else:

@@ -320,6 +320,14 @@ def settings_of(
     return settings, sources_of(settings, typed, timeout, machine)
 
 
+def typed_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that the command line itself names, not a variable, by their names."""
+    source = click.get_current_context().get_parameter_source("torchbench")
+    own = options if source is click.core.ParameterSource.COMMANDLINE else {**options, "torchbench": None}
+    settings, sources = settings_of(own)
+    return {each.name: getattr(settings, each.name) for each in sources if each.source == "flag"}
+
+
 def _absolute(path: str | None) -> str | None:
     """``path`` from the root, so that a row's command works in any folder."""
     return None if path is None else os.path.abspath(path)  # noqa: PTH100  links are kept as typed

@@ -20,6 +20,7 @@ from torchgauge.cli.options import (
     selectors,
     settings_of,
     store_option,
+    typed_settings,
 )
 from torchgauge.cli.verbosity import run_progress, verbosity
 
@@ -120,6 +121,7 @@ def _campaign(
             options["executor"],
             executor_words=options["executor_words"],
             python=options["python"],
+            typed=typed_settings(options),
         )
     settings, provenance = settings_of(options)
     selection = selection_of(suite, options)

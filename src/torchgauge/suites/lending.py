@@ -7,12 +7,12 @@ Standard library only: workers import it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from torchgauge import registry
-from torchgauge.records import Group, Workload
+from torchgauge.records import Workload
 from torchgauge.suites.suite import Suite
 
 OF = "of"
@@ -34,9 +34,3 @@ def as_lender_knows(workload: Workload, recipe: dict[str, Any]) -> tuple[Workloa
         return workload, recipe
     suite, _, model = str(recipe[OF]).partition("/")
     return replace(workload, suite=suite, model=model), dict(recipe[RECIPE])
-
-
-def digests_of(suites: Iterable[Suite], groups: Iterable[Group]) -> dict[str, str]:
-    """Name to digest of ``suites``, and of those that lend ``groups`` their models."""
-    lenders = {each.name: each for group in groups if (each := lender(group.recipe)) is not None}
-    return {each.name: each.digest for each in (*lenders.values(), *suites)}

@@ -84,7 +84,8 @@ class Suite(Protocol):
     """A named set of models.
 
     One that steps its models by itself has ``scenarios`` too: mode to the module that takes the place of the
-    scenario's own. One with checks beside its models has ``checker``: ``module:function``, a ``Check``.
+    scenario's own. One with checks beside its models has ``checker``: ``module:function``, a ``Check``. One
+    whose models have code of their own has ``code(model, recipe, builder)``: the facts that name it.
     """
 
     @property

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
@@ -21,7 +22,7 @@ from torchgauge.harness.planning.plan import make_group
 from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.run.absent_devices import refuse_absent
-from torchgauge.harness.run.campaigns import find_devices
+from torchgauge.harness.run.campaigns import find_devices, refuse_changed_digests, refuse_other_settings
 from torchgauge.harness.run.rank_devices import refuse_launched
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.processes.secret_names import MASK, hide_told
@@ -38,7 +39,7 @@ from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import Store
 from torchgauge.suites.capabilities import offered_as
-from torchgauge.suites.lending import digests_of
+from torchgauge.suites.model_code import digests_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
@@ -160,10 +161,13 @@ def planned_comparison(request: Request) -> tuple[ComparisonPlan, dict[Side, Sid
     return plan, setups
 
 
-def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, ComparisonFolder]:
+def resumed_comparison(
+    path: str, progress: AbProgress, typed: Mapping[str, object] = MappingProxyType({})
+) -> tuple[Comparison, ComparisonFolder]:
     """The comparison in the folder ``path``, to be continued.
 
-    Raises :class:`UsageError` where the folder is none, or where the suites' data has changed since.
+    Raises :class:`UsageError` where the folder is none, and where a setting that was ``typed``, the data of a
+    suite or the code of a model is not that of its plan.
     """
     refuse_launched(os.environ)
     folder = ComparisonFolder(Path(path))
@@ -173,6 +177,7 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
             hint="STORE/comparisons/ID, as `torchgauge ab` says at its end",
         )
     plan = folder.plan()
+    refuse_other_settings(plan, typed)
     if plan.settings.torchbench is not None:
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     setups = {}
@@ -183,13 +188,7 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
     for side, spec in specs.items():
         devices = find_devices(sorted({str(group.device) for group in plan.groups}), there[side])
         setups[side] = _side(spec, SideParts(there[side], suites[side], devices), plan.groups)
-    planned = dict(plan.suite_digests)
-    for name, digest in digests_of(suites[Side.HEAD].values(), plan.groups).items():
-        if planned.get(name, digest) != digest:
-            raise UsageError(
-                f"the data of suite {name!r} has changed since comparison {plan.run_id} was planned",
-                hint="start a new one",
-            )
+    refuse_changed_digests(plan, suites[Side.HEAD].values())
     store = Store.open(folder.path.parent.parent)
     return Comparison(plan, store, setups, progress), folder
 

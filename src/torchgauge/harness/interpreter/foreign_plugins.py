@@ -47,6 +47,7 @@ class ForeignSuite:
     notes: tuple[str, ...] = ()
     scenarios: dict[str, str] = field(default_factory=dict)
     checker: str = ""
+    source: str = ""
 
     def models(self) -> tuple[ModelEntry, ...]:
         """All models, in the suite's order."""

@@ -19,6 +19,7 @@ from torchgauge import registry
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.records import METRICS, Configuration, Metric, Workload, from_plain, to_json
 from torchgauge.registry import GROUPS, resolve
+from torchgauge.suites.model_code import builder_file
 
 
 def main(arguments: list[str]) -> int:
@@ -64,6 +65,7 @@ def suite(reference: str) -> dict[str, Any]:
         **{name: getattr(found, name) for name in names},
         **{name: getattr(found, name, default) for name, default in later.items()},
         "entries": found.models(),
+        "source": str(builder_file(found.builder) or ""),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from torchgauge.records import (
 )
 from torchgauge.records.attempt import MEASURED_ON
 from torchgauge.records.placement import Placement, placement_of
+from torchgauge.suites.model_code import code_of
 from torchgauge.suites.suite import HOST
 
 MAX_HOSTS = 2
@@ -190,6 +191,7 @@ class GroupRunner:
         found: list[tuple[PlannedCase, Outcome, RowContext]] = []
         caches: dict[str, Path] = {}
         attempt = 0
+        code_facts = code_of(self.submission.suites[group.workload.suite], group)
         while pending and not self.submission.cancelled():
             attempt += 1
             started, cases = clock.now(), pending
@@ -212,7 +214,7 @@ class GroupRunner:
             found += self.contexts(cases, derived, ending, started, log)
             pending = derived.again
         for planned, outcome, context in found:
-            outcome = self.placed(self.code.said(outcome), planned)  # noqa: PLW2901
+            outcome = self.placed(self.code.said(outcome), planned, code_facts)  # noqa: PLW2901
             if outcome.status is Status.NOT_RUN and outcome.cause is Cause.CANCELLED:
                 continue
             if outcome.status is Status.PASS and not group.checks:
@@ -225,11 +227,11 @@ class GroupRunner:
             shutil.rmtree(folder, ignore_errors=True)
         return rows
 
-    def placed(self, outcome: Outcome, planned: PlannedCase) -> Outcome:
-        """``outcome``, saying where another device than that of its case has measured it."""
-        if planned.case.device == self.setup.target:
-            return outcome
-        facts = {**dict(outcome.facts), MEASURED_ON: str(self.setup.target)}
+    def placed(self, outcome: Outcome, planned: PlannedCase, code: Mapping[str, str]) -> Outcome:
+        """Return ``outcome`` with the facts of the ``code``, and of a device that is not that of its case."""
+        facts = {**dict(outcome.facts), **code}
+        if planned.case.device != self.setup.target:
+            facts[MEASURED_ON] = str(self.setup.target)
         return replace(outcome, facts=tuple(sorted(facts.items())))
 
     def contexts(

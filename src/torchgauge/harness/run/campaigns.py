@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from torchgauge.clock import SYSTEM_CLOCK
@@ -35,11 +36,12 @@ from torchgauge.harness.run.rank_devices import refuse_elsewhere, refuse_launche
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.records import Group, Plan, Provenance, RunSettings
+from torchgauge.records.comparison import ComparisonPlan
 from torchgauge.results.durations import durations_json
 from torchgauge.results.journal import Kind, read
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import RunFolder, Store
-from torchgauge.suites.lending import digests_of
+from torchgauge.suites.model_code import digests_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
@@ -180,10 +182,12 @@ def resumed_campaign(
     *,
     executor_words: Mapping[str, str] | None = None,
     python: str | None = None,
+    typed: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[Campaign, RunFolder]:
     """The campaign of the run folder at ``path``, to be continued.
 
-    Raises :class:`UsageError` where the folder is no run, or where the suites' data has changed since.
+    Raises :class:`UsageError` where the folder is no run, and where a ``typed`` setting, the data of a
+    suite or the code of a model is not that of its plan.
     """
     options = executor_options(executor, executor_words or {})
     folder = RunFolder(Path(path))
@@ -193,6 +197,7 @@ def resumed_campaign(
             f"{path} is not a run folder", hint="STORE/runs/ID, as `torchgauge results list` shows"
         )
     plan = folder.plan()
+    refuse_other_settings(plan, typed)
     lines = read(folder.journal_path) if folder.journal_path.is_file() else ()
     refuse_elsewhere(dict(each.data["identity"]) for each in lines if each.kind is Kind.ENVIRONMENT)
     if plan.settings.torchbench is not None:
@@ -207,19 +212,35 @@ def resumed_campaign(
     return Campaign(plan, store, devices, suites, progress, there.path, executor, options=options), folder
 
 
+def refuse_other_settings(plan: Plan | ComparisonPlan, typed: Mapping[str, object]) -> None:
+    """Raise :class:`UsageError` where a setting that was ``typed`` is not that of ``plan``."""
+    for name, value in typed.items():
+        if value != (planned := getattr(plan.settings, name)):
+            raise UsageError(
+                f"{plan.run_id} was planned with {name} {planned}, not {value}",
+                hint="resume it without that option, or start a new run",
+            )
+
+
+def refuse_changed_digests(plan: Plan | ComparisonPlan, suites: Iterable[Suite]) -> None:
+    """Raise :class:`UsageError` for a suite's data or a model's code that is not that of ``plan``."""
+    planned = dict(plan.suite_digests)
+    for name, digest in digests_of(suites, plan.groups).items():
+        if planned.get(name, digest) != digest:
+            what = "code of model" if "/" in name else "data of suite"
+            raise UsageError(
+                f"the {what} {name!r} is not that with which {plan.run_id} was planned",
+                hint="start a new run, or bring back the files, the commit and the torchgauge of the plan",
+            )
+
+
 def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dict[str, Device]]:
     """The suites and devices of the groups of ``plan``, as ``there`` has them.
 
-    Raises :class:`UsageError` for what is not there, and where a suite's data is not that of the plan.
+    Raises :class:`UsageError` for what is not there, and for data or model code that is not the plan's.
     """
-    planned = dict(plan.suite_digests)
     suites = suites_of(there, list(dict.fromkeys(group.workload.suite for group in plan.groups)))
-    for name, digest in digests_of(suites.values(), plan.groups).items():
-        if planned.get(name, digest) != digest:
-            raise UsageError(
-                f"the data of suite {name!r} is not that with which run {plan.run_id} was planned",
-                hint="start a new run, or install the version of torchgauge that planned it",
-            )
+    refuse_changed_digests(plan, suites.values())
     return suites, find_devices(sorted({str(group.device) for group in plan.groups}), there)
 
 

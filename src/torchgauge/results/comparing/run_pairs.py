@@ -7,6 +7,7 @@ would not say which of them made it, so there is none.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from torchgauge.results.environments import environments_of
 from torchgauge.results.rows import torch_version
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.store import Store
+from torchgauge.suites.model_code import CHECKOUT, MODEL_CODE
 
 Row = dict[str, Any]
 
@@ -152,7 +154,7 @@ def refusal(base: Measured, head: Measured, differs: Difference) -> str:
             f"the configuration {head.case.configuration.name} does not mean the same on both sides,"
             f" and the {differs.value} differs too"
         )
-    return _environment_refusal(base.environment, head.environment, differs)
+    return _environment_refusal(base, head, differs)
 
 
 def changed_facts(base: Environment | None, head: Environment | None) -> dict[str, tuple[object, object]]:
@@ -165,17 +167,30 @@ def changed_facts(base: Environment | None, head: Environment | None) -> dict[st
     }
 
 
-def _environment_refusal(base: Environment | None, head: Environment | None, differs: Difference) -> str:
-    if base is None or head is None:
+def changed_code(base: Measured, head: Measured) -> dict[str, tuple[object, object]]:
+    """Return the facts of both rows that name model code and are not equal, by name and model."""
+    ours, theirs = (json.loads(side.row["facts"] or "{}") for side in (base, head))
+    work = head.case.workload
+    names = {CHECKOUT: f"checkout of {work.suite}", MODEL_CODE: f"code of {work.suite}/{work.model}"}
+    return {
+        name: (ours[fact], theirs[fact])
+        for fact, name in names.items()
+        if fact in ours and fact in theirs and ours[fact] != theirs[fact]
+    }
+
+
+def _environment_refusal(base: Measured, head: Measured, differs: Difference) -> str:
+    ours, theirs = base.environment, head.environment
+    if ours is None or theirs is None:
         return ""  # the status says why a side has no environment
-    changed = changed_facts(base, head)
-    torch = _release(base) != _release(head)
-    versions = f"torch ({torch_version(base)} and {torch_version(head)})"
+    changed = {**changed_facts(ours, theirs), **changed_code(base, head)}
+    torch = _release(ours) != _release(theirs)
+    versions = f"torch ({torch_version(ours)} and {torch_version(theirs)})"
     if differs is Difference.CONFIGURATION and changed:
         return f"configuration and environment both differ: {', '.join(list(changed)[:4])}"
     if differs is Difference.DEVICE and torch:
         return f"device and {versions} both differ, so a ratio would not say which one made it"
-    if differs is Difference.RUN and torch and runner_class(base) != runner_class(head):
+    if differs is Difference.RUN and torch and runner_class(ours) != runner_class(theirs):
         return f"machine and {versions} both differ, so a ratio would not say which one made it"
     return ""
 

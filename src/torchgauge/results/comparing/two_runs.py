@@ -41,6 +41,7 @@ from torchgauge.results.comparing.run_pairs import (
     Measured,
     RunPair,
     RunSide,
+    changed_code,
     changed_facts,
     difference,
     pair_up,
@@ -142,11 +143,13 @@ class _Comparison:
         dropped = tuple(each.pair_id for each in timed if each.ratio is None)
         suite = suite_of([each for each in timed if each.ratio is not None], len(dropped), self.policy)
         facts: dict[str, tuple[object, object]] = {}
+        code: dict[str, tuple[object, object]] = {}
         for pair in pairs:
             if pair.base and pair.head and pair.base.environment and pair.head.environment:
                 facts |= changed_facts(pair.base.environment, pair.head.environment)
+                code |= changed_code(pair.base, pair.head)
         return TwoRuns(
-            self.base, self.head, self.differs, facts, verdicts + ([suite] if suite else []), dropped
+            self.base, self.head, self.differs, facts | code, verdicts + ([suite] if suite else []), dropped
         )
 
     def _of_pair(self, pair: RunPair, earlier: RunHistory) -> list[MetricVerdict]:

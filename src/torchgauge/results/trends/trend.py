@@ -8,8 +8,10 @@ store, its runs are a series of their own and never mix with those of the builds
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +28,7 @@ from torchgauge.results.store import Store
 from torchgauge.results.trends.change_points import ChangePoint, DetectorSettings, Findings, change_points
 from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, read_outcomes
+from torchgauge.suites.model_code import MODEL_CODE
 
 _MACHINE_FACTS = (
     "cpu.model", "cpu.cores_logical", "host.memory_bytes", "host.system", "device.model", "machine",
@@ -44,7 +47,7 @@ class Night:
 
     ``at`` is when the run was planned, in seconds since the epoch. ``python`` is the interpreter of the
     run's workers, empty where the plan is gone, and ``commit`` what its campaign was planned for, empty
-    where no campaign brought it.
+    where no campaign brought it. ``code`` is the digest of the model's code, empty where the row has none.
     """
 
     run_id: str
@@ -55,6 +58,7 @@ class Night:
     python: str = ""
     commit: str = ""
     doubt: str = ""
+    code: str = ""
 
     @property
     def date(self) -> str:
@@ -79,6 +83,12 @@ class Series:
     nights: tuple[Night, ...]
     mode: str = ""
 
+    @property
+    def code_changes(self) -> tuple[Night, ...]:
+        """The nights whose model code is another one than that of the last night of which it is kept."""
+        named = [night for night in self.nights if night.code]
+        return tuple(after for before, after in pairwise(named) if after.code != before.code)
+
     def worse(self, size: float) -> bool | None:
         """Whether a relative change of ``size`` is for the worse; None where neither direction is better."""
         return Better(self.better or Better.NEITHER).worse(size)
@@ -97,6 +107,11 @@ class Suspicion:
     suspect: Night
     state: TrendState = TrendState.SUSPECTED
     outcome: TrendOutcome | None = None
+
+    @property
+    def code_changed(self) -> bool:
+        """Whether the model code changed after the good night, and by the suspect one."""
+        return any(self.good.at < night.at <= self.suspect.at for night in self.series.code_changes)
 
     @property
     def worse(self) -> bool | None:
@@ -268,6 +283,7 @@ def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series
                 torch_version=_text(row["torch_version"]),
                 environment_id=_text(row["environment_id"]),
                 doubt=_text(row["doubt"]),
+                code=str(json.loads(_text(row["facts"]) or "{}").get(MODEL_CODE, "")),
             )
             for row in rows
         ),

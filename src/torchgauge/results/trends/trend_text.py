@@ -43,6 +43,13 @@ def summary_line(found: Trend) -> str:
     ]
     if short:
         parts.append(f"{short} series too short to say anything")
+    changed: dict[str, set[str]] = {}
+    for series in (each.series for each in found.series):
+        for night in series.code_changes:
+            changed.setdefault(night.date, set()).add(f"{series.suite}/{series.model}")
+    for date, names in sorted(changed.items()):
+        more = f" and {len(names) - 1} more" * (len(names) > 1)
+        parts.append(f"model code changed on {date}: {min(names)}{more}")
     if apart := left_out(night.doubt for each in found.series for night in each.series.nights):
         parts.append(apart)
     return "; ".join(parts)
@@ -67,6 +74,8 @@ def _beside(trend: SeriesTrend) -> str:
     parts += filter(None, [left_out(night.doubt for night in nights)])
     parts += [f"{found.unusable} not positive, left out"] * bool(found.unusable)
     parts += ["too short to say anything"] * (not found.ready)
+    dates = dict.fromkeys(night.date for night in trend.series.code_changes)
+    parts += [f"model code changed on {' and '.join(dates)}"] * bool(dates)
     return ", ".join(parts)
 
 
@@ -89,6 +98,7 @@ def trend_plain(found: Trend) -> dict[str, Any]:
                 "autocorrelation": each.findings.autocorrelation,
                 "ready": each.findings.ready,
                 "drift": each.drift,
+                "code_changed": {night.run_id: night.code for night in each.series.code_changes},
                 "changes": [suspicion_plain(one) for one in each.suspicions],
             }
             for each in found.series
@@ -115,6 +125,7 @@ def suspicion_plain(each: Suspicion) -> dict[str, Any]:
         "noticed_date": nights[change.noticed].date,
         "good_torch": each.good.torch_version,
         "suspect_torch": each.suspect.torch_version,
+        "code_changed": each.code_changed,
         "outcome": to_plain(each.outcome) if each.outcome else None,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from torchgauge.errors import InfrastructureError, UsageError
@@ -72,6 +73,13 @@ def commit_of(path: Path) -> str:
 def is_changed(path: Path) -> bool:
     """Whether tracked files of the checkout at ``path`` differ from its commit."""
     return bool(_git(path, "status", "--porcelain", "--untracked-files=no"))
+
+
+@cache  # git is started once in the life of a run
+def revision(path: Path) -> str:
+    """Return the commit of the checkout at ``path`` in short, with ``dirty`` where its files were changed."""
+    commit = commit_of(path)[:12] or "no commit"
+    return f"{commit} dirty" if is_changed(path) else commit
 
 
 def note(path: Path) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from torchgauge.records import digest
 from torchgauge.suites.catalog import DATA, YamlSuite
+from torchgauge.suites.model_code import CHECKOUT, MODEL_CODE, code_digest
 from torchgauge.suites.suite import ModelEntry, Unavailable
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
@@ -89,6 +91,17 @@ class TorchBenchSuite:
         path = torchbench_checkout.checkout()
         commit = torchbench_checkout.commit_of(path) if path else ""
         return digest([self._listed.digest, commit])
+
+    def code(self, model: str, recipe: Mapping[str, Any], builder: str) -> dict[str, str]:
+        """Return the checkout's commit, and the digest of what it holds of ``model`` and of ``builder``'s."""
+        path = torchbench_checkout.checkout()
+        if path is None:
+            return {}
+        package = path / "torchbenchmark"
+        own = package / ("canary_models" if recipe.get("canary") else "models") / model
+        shared = (package / "__init__.py", package / "util", path / "utils")
+        commit = torchbench_checkout.revision(path)
+        return {CHECKOUT: commit, MODEL_CODE: code_digest([*shared, own], builder)}
 
     @property
     def unavailable(self) -> Unavailable | None:

@@ -1,0 +1,102 @@
+"""Model code as a part of the environment: on rows, between runs, along a trend and before a run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import torchgauge
+
+RUN = (
+    "run", "torchbench", "--models", "lennard_jones,llama", "--config", "eager", "--mode", "inference",
+    "--device", "cpu", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration",
+    "--no-accuracy", "--prefetch", "1",
+)  # fmt: skip
+
+
+def cli(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """One torchgauge command in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(torchgauge.__file__).parents[1]), **more}
+    return subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", *arguments],
+        capture_output=True, text=True, check=False, env={"OMP_NUM_THREADS": "1", **environment},
+    )  # fmt: skip
+
+
+@pytest.mark.torch
+def test_a_run_goes_on_over_the_code_of_its_plan_alone_and_the_next_run_names_what_changed(
+    tmp_path: Path, fake_torchbench: Any
+) -> None:
+    """An edited model, another commit, another checkout and another setting are refused, and nothing else.
+
+    Rows name commit and code. Between two runs ``compare`` names both, and ``trend`` the models that changed.
+    """
+    checkout, store = tmp_path / "upstream", ("--store", str(tmp_path / "store"))
+    commit = fake_torchbench.write(checkout)
+    model = checkout / "torchbenchmark" / "models" / "llama" / "__init__.py"
+    text = model.read_text()
+    begun = cli(*RUN, "--torchbench", str(checkout), *store, "--budget", "0.1")
+    assert "go on with: torchgauge run --resume" in begun.stderr, begun.stderr
+
+    def resume(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return cli("run", "--resume", "latest", *words, *store, **more)
+
+    model.write_text(f"{text}\nEDITED = True\n")
+    edited = resume()
+    model.write_text(text)
+    other = tmp_path / "other"
+    fake_torchbench.write(other)
+    refused = [edited, resume("--torchbench", str(other)), resume("--threads", "3")]
+    fake_torchbench.git(
+        checkout, "-c", "user.name=t", "-c", "user.email=t@t.invalid", "commit", "--allow-empty", "-mx"
+    )
+    refused.append(resume())
+    fake_torchbench.git(checkout, "reset", "--hard", commit)
+    assert [done.returncode for done in refused] == [2] * 4, [done.stderr for done in refused]
+    said = ("code of model 'torchbench/llama'", f"torchbench {checkout}, not {other}", "threads None")
+    for done, words in zip(refused, (*said, "data of suite 'torchbench'"), strict=True):
+        assert words in done.stderr
+    ended = resume(TORCHGAUGE_TORCHBENCH=str(other))  # a variable is not typed: the plan's checkout counts
+    assert "[2/2] llama eager: pass" in ended.stderr, ended.stderr
+
+    model.write_text(f"{text}\nEDITED = True\n")
+    cli(*RUN, "--torchbench", str(checkout), *store)
+    rows = json.loads(cli("results", "query", "--json", *store).stdout)
+    facts = [(row["model"], json.loads(row["facts"])) for row in rows]
+    assert {each["checkout"] for _, each in facts} == {commit[:12], f"{commit[:12]} dirty"}
+    codes = {name: {each["model_code"] for other, each in facts if other == name} for name, _ in facts}
+    assert {name: len(held) for name, held in codes.items()} == {"lennard_jones": 1, "llama": 2}
+    compared = cli("compare", "latest~1", "latest", *store).stdout
+    assert f"differs: checkout of torchbench: {commit[:12]} -> {commit[:12]} dirty" in compared
+    assert "differs: code of torchbench/llama: " in compared
+    assert "lennard_jones:" not in "".join(x for x in compared.splitlines() if x.startswith("differs"))
+    assert "what differs is the hour" not in compared
+    trend = cli("trend", *store).stdout
+    assert ": torchbench/llama" in trend
+    assert "model code changed on" in trend
+
+
+def test_data_of_a_model_is_not_its_code(tmp_path: Path) -> None:
+    """Python files count everywhere; others only where they are small and lie in no folder of data."""
+    from torchgauge.suites.model_code import LARGEST_BYTES, code_digest
+
+    (tmp_path / "data").mkdir()
+    (tmp_path / "__init__.py").write_text("one")
+    digests = [code_digest([tmp_path])]
+    for name, text in (
+        ("data/notes.txt", "x"),
+        ("weights.bin", "x"),
+        ("big.json", "x" * (LARGEST_BYTES + 1)),
+        ("sizes.yaml", "x"),
+        ("data/loader.py", "x"),
+    ):
+        (tmp_path / name).write_text(text)
+        digests.append(code_digest([tmp_path]))
+    assert digests[0] == digests[1] == digests[2] == digests[3]
+    assert len(set(digests)) == 3
