@@ -130,6 +130,15 @@ MODELS = {
     def get_module(self):
         return self.model, [self.example_inputs[0]]
 """,
+    "wants_token": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        import os
+
+        if "TG_HUB_TOKEN" not in os.environ:
+            raise NotImplementedError("Make sure to set `TG_HUB_TOKEN` so you can download weights")
+        super().__init__(test, device, batch_size, extra_args)
+""",
     "llama": HEAD
     + """
     def train(self):

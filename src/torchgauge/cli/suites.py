@@ -59,14 +59,16 @@ def list_suites(as_json: bool = False) -> None:
 
 @command.command("show")
 @click.argument("name")
+@PYTHON
 @JSON
-def show(name: str, as_json: bool) -> None:
+def show(name: str, python: str | None, as_json: bool) -> None:
     """The models of one suite, with tiers, modes and batch sizes.
 
     Example: torchgauge suites show timm
     """
     from dataclasses import asdict
 
+    from torchgauge.harness.interpreter.interpreter import interpreter
     from torchgauge.harness.planning.plan import load_suites
     from torchgauge.suites.check import CHECK
 
@@ -81,7 +83,7 @@ def show(name: str, as_json: bool) -> None:
         )
         tiers, sizes = ",".join(model.tiers), ",".join(model.sizes)
         say([f"{model.name:<{longest}}  {tiers}  {sizes}  {modes}{_own_words(model)}"])
-    aside([*_needs(suite), *_state(suite)])
+    aside([*_needs(suite, interpreter(python).path), *_state(suite)])
 
 
 @command.command("fetch")
@@ -165,27 +167,24 @@ def _own_words(model: ModelEntry) -> str:
     return "".join(f"; {word} {', '.join(said)}" for word, said in parts if said)
 
 
-def _needs(suite: Suite) -> list[str]:
-    """What its models need beside torch, and what of it is not installed for this Python."""
-    from importlib.metadata import PackageNotFoundError, version
-
+def _needs(suite: Suite, python: str) -> list[str]:
+    """Return what ``suites install`` would still bring into ``python``, or what is installed there."""
+    from torchgauge.harness.interpreter.packages import installed_in
+    from torchgauge.harness.planning.selection import select_models
     from torchgauge.suites.install_needs import needs_of
 
-    there, missing = [], []
-    for need in needs_of(suite.name, suite.models()):
-        try:
-            there.append(f"{need.name} {version(need.name)}")
-        except PackageNotFoundError:
-            missing.append(need.name)
+    versions = installed_in(python)
+    needs = needs_of(suite.name, select_models(suite.name, suite.models(), (), "full"))
+    there = [f"{need.name} {versions[need.name]}" for need in needs if need.name in versions]
+    missing = [need.name for need in needs if need.name not in versions]
     if missing:
-        beside = f"; installed: {', '.join(there)}" if there else ""
+        beside = f"; {len(there)} of {counted(len(needs), 'package')} are installed"
         return [f"needs: {', '.join(missing)}{beside}", f"  try: torchgauge suites install {suite.name}"]
     if there:
         return [f"needs: {', '.join(there)}, all installed"]
-    try:
-        return [f"needs: nothing more; torch {version('torch')} is installed"]
-    except PackageNotFoundError:
-        return [f"needs: {suite.install_hint or 'nothing more'}"]
+    if "torch" in versions:
+        return [f"needs: nothing more; torch {versions['torch']} is installed"]
+    return [f"needs: {suite.install_hint or 'nothing more'}"]
 
 
 def _state(suite: Suite) -> list[str]:

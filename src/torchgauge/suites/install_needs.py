@@ -35,6 +35,7 @@ class InstallFields(msgspec.Struct, forbid_unknown_fields=True):
 
     suites: dict[Name, tuple[Name, ...]]
     last: dict[Name, LastFields]
+    brought: dict[Name, Reason]
     never: dict[Name, Reason]
 
 
@@ -48,7 +49,7 @@ class InstallFile(msgspec.Struct, forbid_unknown_fields=True):
 class Need:
     """One package: what pip is told (``texts``), and the models that it is for, none meaning all.
 
-    ``last`` says why it comes after the others, empty where it does not.
+    ``last`` says why it comes after the others, and ``brought`` what else brings it; empty where not so.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Need:
     models: tuple[str, ...] = ()
     last: str = ""
     isolated: bool = True
+    brought: str = ""
 
     @property
     def bare(self) -> bool:
@@ -87,6 +89,8 @@ def needs_of(suite: str, entries: Sequence[ModelEntry]) -> tuple[Need, ...]:
     placed = [
         replace(need, last=last.reason, isolated=last.isolated)
         if (last := facts.last.get(need.name)) is not None
+        else replace(need, brought=facts.brought[need.name])
+        if need.name in facts.brought
         else replace(need, last="from a repository")
         if any("://" in text for text in need.texts)
         else need

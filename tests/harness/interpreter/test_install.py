@@ -134,6 +134,35 @@ def test_what_fails_is_a_line_and_torch_stays(made: Path) -> None:
 
 
 @pytest.mark.usefixtures("offline")
+def test_what_would_not_import_and_what_pip_does_not_bring_is_named(made: Path, tmp_path: Path) -> None:
+    """A diffusers of 2024 does not import beside transformers 5, and triton comes with a build of torch.
+
+    Both models are counted among those that stay skipped, and ``suites show`` names what is missing there.
+    """
+    (site,) = made.glob("lib/python*/site-packages")
+    python = str(made / "bin" / "python")
+    describe(site, "transformers", "5.23.0")
+    entries = [entry("unet", "diffusers==0.30.3"), entry("kernels", "triton"), entry("plain", "tgplain")]
+    planned = plan_installation(python, "mine", entries)
+    assert "triton is not installed: a build of torch for a GPU brings it" in plan_text(planned)
+    ended = install(planned, lambda _: None)
+    assert not {"diffusers", "triton"} & set(installed_in(python))
+    assert set(ended.skipped) == {"unet", "kernels"}
+    reasons = {step.need.name: step.reason for step in ended.steps}
+    assert "diffusers 0.30.3 beside transformers 5.23.0 breaks" in reasons["diffusers"]
+    show = [sys.executable, "-m", "torchgauge.cli.main", "suites", "show", "torchbench", "--python", python]
+    said = []
+    for name in ("boto3", "tabulate"):
+        shown = subprocess.run(show, capture_output=True, text=True, check=True).stderr
+        said.append(next(line for line in shown.splitlines() if line.startswith("needs: ")))
+        describe(site, name, "1.0")
+    assert "fbgemm-gpu-nightly" not in said[0]  # only canaries need it, and `suites install` leaves them out
+    assert " boto3," in said[0]
+    assert " boto3," not in said[1]
+    assert len(said[1].split(",")) == len(said[0].split(",")) - 1
+
+
+@pytest.mark.usefixtures("offline")
 def test_the_command_installs_into_the_workers_interpreter(made: Path, tmp_path: Path) -> None:
     """``--dry-run`` changes nothing; without a yes nothing is done; ``--yes`` installs the family."""
     command = [

@@ -51,8 +51,13 @@ class Installation:
     constraints: tuple[str, ...]
 
     def satisfied(self, need: Need) -> bool:
-        """Whether any version will do and one is there."""
-        return need.bare and need.name in self.versions
+        """Whether any version will do and one is there; builds of triton have names of their own."""
+        return need.bare and (need.name in self.versions or (need.name == "triton" and bool(self.triton)))
+
+    @property
+    def triton(self) -> list[str]:
+        """The distributions of triton that are installed under other names."""
+        return [name for name in self.versions if name.startswith(_TRITON)]
 
     def command(self, need: Need, constraints: str) -> list[str]:
         """What is typed for ``need``, with the path of the constraints file."""
@@ -142,7 +147,8 @@ def install(planned: Installation, say: Callable[[str], None], timeout: float = 
             before = versions.get(need.name)
             reason = ""
             if not planned.satisfied(need):
-                reason = _pip(planned.command(need, str(file)), folder / "output", timeout)
+                reason = need.brought or _misfit(need, versions)
+                reason = reason or _pip(planned.command(need, str(file)), folder / "output", timeout)
                 versions = installed_in(planned.python)
             steps.append(Step(need, before, versions.get(need.name), reason))
             say(f"[{number}/{len(planned.needs)}] {step_line(steps[-1])}")
@@ -163,6 +169,9 @@ def plan_text(planned: Installation) -> list[str]:
     for need in planned.needs:
         there = "  (is there already)" if planned.satisfied(need) else ""
         last = f"  (last: {need.last})" if need.last else ""
+        if need.brought and not there:
+            lines.append(f"{need.name} is not installed: {need.brought}")
+            continue
         lines.append(f"{shlex.join(planned.command(need, 'CONSTRAINTS'))}{there}{last}")
     return lines
 
@@ -210,6 +219,13 @@ def _skipped(planned: Installation, steps: Sequence[Step]) -> dict[str, tuple[st
             for model in step.need.models or planned.models:
                 lacking.setdefault(model, []).append(step.need.name)
     return {model: tuple(lacking[model]) for model in planned.models if model in lacking}
+
+
+def _misfit(need: Need, versions: Mapping[str, str]) -> str:
+    """Return why the release that ``need`` pins breaks beside what is there; empty where none is known to."""
+    pinned = next((text.partition("==")[2] for text in need.texts if "==" in text), "")
+    rules = [rule for rule in bundled_conflicts() if pinned and rule.package == need.name]
+    return next((why for rule in rules if (why := misfit(rule, {**versions, need.name: pinned}))), "")
 
 
 def _freeze(

@@ -57,6 +57,13 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
             offline = Offline(recipe.get("configs", {}), given.without_weights)
             facts.refused = offline.refused
             offline.install(recipe.get("libraries", ()))
+            if token := recipe.get("variable"):  # upstream's door to a download, and nothing is downloaded
+                os.environ.setdefault(token, "none, since nothing is downloaded")
+        elif (token := recipe.get("variable")) and token not in os.environ:
+            raise MissingDataError(
+                f"its weights take a token, and {token} is not set in the worker",
+                hint=f"set {token}, and TORCHGAUGE_PASS_ON={token}",
+            )
         upstream = Upstream(workload, recipe, given.root)
         model = upstream.construct(HOST)
         module, args, kwargs = _module_of(model)
