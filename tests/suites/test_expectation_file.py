@@ -41,6 +41,7 @@ NEW = NewEntry(
     "it is too slow",
     "https://example.org/3#a",
     "2026-11-22",
+    "aten::sort is missing",
 )
 PATH = Path("abacus.yaml")
 
@@ -110,9 +111,20 @@ def test_a_list_becomes_empty_and_full_again() -> None:
 )
 def test_any_reason_reads_back_as_it_was(reason: str) -> None:
     """Quoted or folded, whatever is in it."""
-    entry = NewEntry(Status.ERROR, (("model", "yes"), ("case", "a/b:*? x")), reason, NEW.link, NEW.date)
+    chosen = (("model", "yes"), ("case", "a/b:*? x"))
+    entry = NewEntry(Status.ERROR, chosen, reason, NEW.link, NEW.date, cause=reason)
     (found,) = entries(new_file("abacus", PATH).edited(Edits(appended=[entry])))
-    assert (found.reason, found.model, found.case) == (reason, "yes", "a/b:*? x")
+    assert (found.reason, found.cause, found.model, found.case) == (reason, reason, "yes", "a/b:*? x")
+
+
+def test_a_cause_is_one_more_line_of_its_entry() -> None:
+    """In the column of its other fields, also where the dash stands alone; no other line changes."""
+    text = TEXT.replace("status: skipped", "status: error")
+    causes = {0: "aten::sort is missing", 1: "long " * 30 + "cause"}
+    edited = parse_file(text, PATH).edited(Edits(causes=causes))
+    assert [entry.cause for entry in entries(edited)] == list(causes.values())
+    kept = iter(edited.splitlines())
+    assert all(line in kept for line in text.splitlines())
 
 
 def test_windows_line_endings_and_a_missing_last_one_are_kept() -> None:

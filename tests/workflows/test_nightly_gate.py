@@ -24,7 +24,7 @@ from stored_runs import BEGIN, DAY, case, result
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
-from torchgauge.records import Cause, Failure, Status, to_json
+from torchgauge.records import Cause, Failure, Modifier, Status, to_json
 from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.results.comparing.policy import load_policy
 from torchgauge.results.store import Store
@@ -74,6 +74,16 @@ def test_an_unexpected_failure_is_red(tmp_path) -> None:
     assert found.reasons == ("error where pass is expected: 3 cases",)
     (cluster,) = found.findings.failures
     assert (cluster.title, len(cluster.cases)) == ("TypeError: no such op", 3)
+
+
+def test_an_expected_failure_by_another_cause_is_red(tmp_path) -> None:
+    """The finding says so, and the case is not among those that pass."""
+    other = {"modifiers": (Modifier.OTHER_CAUSE,), "facts": (("other_cause", "aten::addmm is missing"),)}
+    rows = [result(case()), result(case("conv"), None, **BROKEN, **other, expected=Status.ERROR)]
+    found = nightly_gate(found_in(store_of(tmp_path, *rows)))
+    assert (found.verdict, found.exit_code) == (GateVerdict.REGRESSION, 1)
+    assert found.reasons == ("error of another cause where error is expected: 1 case",)
+    assert found.findings.passed == {case().key}
 
 
 def test_the_policy_says_which_failures_gate(tmp_path) -> None:

@@ -218,15 +218,16 @@ def test_a_campaign_without_the_terms_of_a_shard_is_none(tmp_path):
 def test_a_shard_says_what_is_expected_of_its_cases(tmp_path, monkeypatch):
     """What a job says of its own cases excuses nothing, so the plan has what data files declare."""
     said = "status: error, reason: known to fail, link: 'https://example.org/1', date: 2026-01-01"
-    told = f"{{model: convnet, {said}}}"
+    told = f"{{model: convnet, cause: 'RuntimeError: *', {said}}}"
     (tmp_path / "mine.yaml").write_text(f"device: fake\nexpectations:\n  - {told}\n")
     monkeypatch.setenv("TORCHGAUGE_EXPECTATIONS", str(tmp_path / "mine.yaml"))
     plan = planned()
     (tmp_path / "campaign.json").write_text(campaign_json(plan))
     pool = read_campaign(tmp_path / "campaign.json").pools[0]
     cases = [case for shard in pool.shards for case in shard.cases if case.startswith("toy/convnet:")]
-    expected = [pair for shard in pool.shards for pair in shard.expected]
-    assert sorted(expected) == sorted((case, Status.ERROR) for case in cases) != []
+    expected = {case: each for shard in pool.shards for case, each in shard.expected}
+    assert sorted(expected) == sorted(cases) != []
+    assert {(each.status, each.cause) for each in expected.values()} == {(Status.ERROR, "RuntimeError: *")}
 
 
 def test_a_shard_says_what_its_device_is_known_to_refuse(monkeypatch):

@@ -152,7 +152,8 @@ def _show(found: Proposal) -> None:
     )
     say(lines)
     click.echo(
-        f"{found.file.table.device}: {found.added} new, {found.removed} removed, {found.marked} marked",
+        f"{found.file.table.device}: {found.added} new, {found.removed} removed, {found.marked} marked, "
+        f"{counted(found.recorded, 'cause')} recorded",
         err=True,
     )
     for note in found.notes:

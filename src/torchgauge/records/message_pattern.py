@@ -13,14 +13,21 @@ MESSAGE_LIMIT = 2000
 _NOISE = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
     (re.compile(r"(?:/[\w.\-+@]+){2,}/?"), "PATH"),
-    (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)?\b"), "N"),
+    (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:x\d+)*(?:[mnuµ]?s|[kKMGT]?i?B)?\b"), "N"),
     (re.compile(r"\s+"), " "),
 )
 
 
 def normalise(message: str) -> str:
-    """``message`` without addresses, paths, numbers and line breaks, so that equal causes are equal."""
+    """Return ``message`` without addresses, paths, sizes and line breaks, so that equal causes are equal."""
     text = message[:MESSAGE_LIMIT]
     for pattern, replacement in _NOISE:
         text = pattern.sub(replacement, text)
     return text.strip()
+
+
+def gist(message: str) -> str:
+    """Return the first line of ``message``, and its line that names the innermost cause, where it has one."""
+    first, *more = message.splitlines() or [""]
+    roots = [line for line in more if line.startswith("caused by ")]
+    return ", ".join([first, *roots[-1:]])

@@ -13,12 +13,16 @@ from torchgauge.records.status import Cause, Phase, Status
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the data file says of a case on a device: an expected status, or a declared skip."""
+    """What the data file says of a case on a device: an expected status, or a declared skip.
+
+    ``cause`` is a pattern on the cause of the row, as triage names it; empty where none is recorded.
+    """
 
     status: Status
     reason: str
     link: str = ""
     date: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class Result:
 
     @property
     def unexpected(self) -> bool:
-        """Whether the status differs from what the data file expects (``pass`` when it says nothing).
+        """Whether the status or its cause is not what the data file expects (``pass`` when it says nothing).
 
         Statuses that say nothing against the model are unexpected only where another was promised, and an
         unchecked pass is no news where wrong numbers are expected.
@@ -128,7 +128,7 @@ class Result:
         if self.unchecked and self.expected is Status.FAIL_ACCURACY:
             return False
         if self.expected is not None:
-            return self.status is not self.expected
+            return self.status is not self.expected or Modifier.OTHER_CAUSE in self.modifiers
         return self.status in ATTEMPTED and self.status is not Status.PASS
 
     @property
@@ -140,6 +140,11 @@ class Result:
     def degraded(self) -> str:
         """By what other path than the requested one the case ran; empty where it is not degraded."""
         return self._why(Modifier.DEGRADED)
+
+    @property
+    def other_cause(self) -> str:
+        """Which cause the status has in the place of the expected one; empty where it has that one."""
+        return self._why(Modifier.OTHER_CAUSE)
 
     @property
     def other_model(self) -> str:

@@ -100,6 +100,7 @@ class Modifier(str, Enum):
     STALE = "stale"
     SUPERSEDED = "superseded"
     DEGRADED = "degraded"
+    OTHER_CAUSE = "other_cause"
     OTHER_MODEL = "other_model"
     UNCHECKED = "unchecked"
     UNSTEADY = "unsteady"
@@ -112,6 +113,7 @@ asked for, not the model that its name says, or nothing says that its numbers ar
 
 WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.DEGRADED: "not by the requested path",
+    Modifier.OTHER_CAUSE: "not by the cause that the data file expects",
     Modifier.OTHER_MODEL: "not the model that its suite declares",
     Modifier.UNCHECKED: "no result was compared with a reference",
     Modifier.UNSTEADY: "its step times are in doubt",

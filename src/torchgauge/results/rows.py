@@ -12,10 +12,12 @@ from typing import Any
 
 from torchgauge.clock import utc
 from torchgauge.records import (
+    Accuracy,
     Calibration,
     Configuration,
     Environment,
     Failure,
+    Outcome,
     Result,
     Scalar,
     to_plain,
@@ -57,15 +59,11 @@ def result_row(result: Result, context: RunContext) -> Row:
         "configuration_options": _object(configuration.options),
         "configuration_env": _object(configuration.env),
         "threads": configuration.threads,
-        "phase": result.phase.value,
-        "cause": result.cause.value if result.cause else None,
-        "reason": result.reason or None,
         "expected": result.expected.value if result.expected else None,
         "unexpected": result.unexpected,
         "modifiers": [modifier.value for modifier in result.modifiers],
-        **_failure(result.failure),
+        **ending(result),
         **_realised(result),
-        **_accuracy(result),
         "duration_s": result.duration_s,
         "exit": result.exit or None,
         "teardown": result.teardown or None,
@@ -76,6 +74,17 @@ def result_row(result: Result, context: RunContext) -> Row:
         "attempt": result.attempt,
         "attempts": _json(to_plain(result.attempts)) if result.attempts else None,
         "schema_version": result.schema_version,
+    }
+
+
+def ending(ended: Outcome | Result) -> Row:
+    """Return the columns of ``results`` that say how and why a case ended so, beside its status."""
+    return {
+        "phase": ended.phase.value,
+        "cause": ended.cause.value if ended.cause else None,
+        "reason": ended.reason or None,
+        **_failure(ended.failure),
+        **_accuracy(ended.accuracy),
     }
 
 
@@ -193,8 +202,7 @@ def _realised(result: Result) -> Row:
     }
 
 
-def _accuracy(result: Result) -> Row:
-    accuracy = result.accuracy
+def _accuracy(accuracy: Accuracy | None) -> Row:
     numbers = ("max_abs_error", "rmse", "rmse_eager", "rmse_ratio", "eager_spread", "cosine")
     row: Row = {name: getattr(accuracy, name) if accuracy else None for name in numbers}
     row["accuracy_reference"] = (accuracy and accuracy.reference) or None

@@ -42,14 +42,19 @@ class NewEntry:
     reason: str
     link: str
     date: str
+    cause: str
 
 
 @dataclass(frozen=True)
 class Edits:
-    """What becomes of a file: entries by index to remove, to mark with a sentence, and to put before."""
+    """What becomes of a file: entries by index to remove, to mark with a sentence, and to put before.
+
+    ``causes`` are recorded in entries that have none.
+    """
 
     removed: frozenset[int] = frozenset()
     marks: Mapping[int, str] = field(default_factory=dict)
+    causes: Mapping[int, str] = field(default_factory=dict)
     before: Mapping[int, Sequence[NewEntry]] = field(default_factory=dict)
     appended: Sequence[NewEntry] = ()
     looked_at: frozenset[int] = frozenset()
@@ -89,6 +94,10 @@ class ExpectationFile:
                 out += _comment(edits.marks[place], dash)
             if place not in edits.removed:
                 out += lines[start:end]
+            if place in edits.causes:
+                first = lines[start + (lines[start].strip() == "-")]
+                indent = first[: len(first) - len(first.lstrip(" -"))].replace("-", " ")
+                out += [line + "\n" for line in _folded("cause", edits.causes[place], indent)]
             at = end
         left = len(self.spans) - len(edits.removed)
         if not self.spans:
@@ -169,27 +178,29 @@ def _entry_lines(entry: NewEntry, indent: str) -> list[str]:
     fields = [
         ("status", entry.status.value),
         *((name, _scalar(value)) for name, value in entry.selectors),
-        ("reason", None),
+        ("cause", entry.cause),
+        ("reason", entry.reason),
         ("link", _link(entry.link)),
         ("date", entry.date),
     ]
     lines: list[str] = []
     for name, value in fields:
         lead = f"{indent}- " if not lines else f"{indent}  "
-        lines += [f"{lead}{name}: {value}"] if value is not None else _reason(entry.reason, indent + "  ")
+        long = name in ("cause", "reason")
+        lines += _folded(name, value, f"{indent}  ") if long else [f"{lead}{name}: {value}"]
     return lines
 
 
-def _reason(text: str, indent: str) -> list[str]:
-    """The reason on one line where it fits, else folded; both read back as the same text."""
-    line = f"{indent}reason: {_quoted(text)}"
+def _folded(name: str, text: str, indent: str) -> list[str]:
+    """Return the field ``name`` on one line where it fits, else folded; both read back as ``text``."""
+    line = f"{indent}{name}: {_quoted(text)}"
     if len(line) <= _WIDTH or text != " ".join(text.split()):  # folding keeps no other space
         return [line]
     inside = indent + "  "
     folded = textwrap.wrap(
         text, _WIDTH - len(inside), break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     )
-    return [f"{indent}reason: >-", *(inside + part for part in folded)]
+    return [f"{indent}{name}: >-", *(inside + part for part in folded)]
 
 
 def _comment(text: str, dash: int) -> list[str]:

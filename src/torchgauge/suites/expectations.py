@@ -33,7 +33,7 @@ SELECTORS = ("case", "suite", "model", "mode", "dtype", "configuration")
 
 
 class ExpectationFields(msgspec.Struct, forbid_unknown_fields=True):
-    """One expectation: patterns that select cases, the status, and where the judgement comes from."""
+    """One expectation: patterns that select cases, status and cause, and where the judgement comes from."""
 
     status: Status
     reason: Reason
@@ -45,6 +45,7 @@ class ExpectationFields(msgspec.Struct, forbid_unknown_fields=True):
     mode: Name | None = None
     dtype: Name | None = None
     configuration: Name | None = None
+    cause: Name | None = None
 
 
 class DeviceFields(msgspec.Struct, forbid_unknown_fields=True):
@@ -67,7 +68,7 @@ class ExpectationTable:
         if place is None:
             return None
         entry = self.entries[place]
-        return Expectation(entry.status, entry.reason, entry.link, entry.date)
+        return Expectation(entry.status, entry.reason, entry.link, entry.date, entry.cause or "")
 
     def place_of(self, case: Case) -> int | None:
         """The index of the first entry that selects ``case``; None as in :meth:`expectation_for`."""
@@ -93,6 +94,8 @@ def expectations_of(document: Document) -> ExpectationTable:
             raise refuse(document, at, "selects every case", f"add one of: {', '.join(SELECTORS)}")
         if entry.status in (Status.NOT_RUN, Status.INFRA):
             raise refuse(document, f"{at}.status", f"{entry.status.value!r} says nothing of a case")
+        if entry.cause is not None and entry.status in (Status.PASS, Status.SKIPPED):
+            raise refuse(document, f"{at}.cause", f"{entry.status.value!r} has no cause")
     return ExpectationTable(fields.device, fields.expectations)
 
 

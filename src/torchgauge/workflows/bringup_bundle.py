@@ -134,9 +134,7 @@ def _campaign(state: Bringup, runs: Mapping[Part, RunFolder]) -> CampaignPlan:
     for index, run in enumerate(runs.values(), start=1):
         cases = {planned.case.id: planned for planned in run.plan().cases}
         expected = tuple(
-            (name, planned.expectation.status)
-            for name, planned in cases.items()
-            if planned.expectation is not None
+            (name, planned.expectation) for name, planned in cases.items() if planned.expectation is not None
         )
         shards.append(ShardPlan(index, len(runs), tuple(cases), 0.0, terms_of(cases), expected))
     name = parse_target(state.asked.device).name

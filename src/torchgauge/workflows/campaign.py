@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
-from torchgauge.records import Case, PlannedCase, Status, digest, to_plain
+from torchgauge.records import Case, Expectation, PlannedCase, digest, to_plain
 from torchgauge.results.json_file import as_record, read_object
 
 CAMPAIGN_SCHEMA = 3
@@ -33,7 +33,7 @@ class ShardPlan:
     cases: tuple[str, ...]
     expected_s: float
     terms: str
-    expected: tuple[tuple[str, Status], ...] = ()
+    expected: tuple[tuple[str, Expectation], ...] = ()
     skipped: tuple[str, ...] = ()
 
 

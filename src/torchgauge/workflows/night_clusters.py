@@ -28,7 +28,7 @@ class FailedCase:
 class FailureCluster:
     """Cases that end alike: one fingerprint, or one status of one model where there is none.
 
-    ``ended`` is the word for how: a status, a modifier, or ``not planned``.
+    ``ended`` is the word for how: a status, alone or of another cause, a modifier, or ``not planned``.
     """
 
     key: str
@@ -81,7 +81,7 @@ def _cluster(key: str, rows: Sequence[Result]) -> FailureCluster:
         title = first.reason or f"{first.status.value} where {expected.value} is expected"
     return FailureCluster(
         key=key,
-        ended=first.status.value,
+        ended=first.status.value + (" of another cause" if first.other_cause else ""),
         expected=expected,
         title=title,
         missing_op=failure.missing_op if failure else "",

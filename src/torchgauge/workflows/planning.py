@@ -162,7 +162,7 @@ def plan_pool(pool: Pool, groups: Sequence[Group], forecast: Forecast) -> PoolPl
 
 def _shard_of(number: int, of: int, bin_: Bin, planned: Mapping[str, PlannedCase]) -> ShardPlan:
     """The job ``number``, with what data files declare of its cases: nobody else's word of that counts."""
-    expected = [(case, each.expectation.status) for case, each in planned.items() if each.expectation]
+    expected = [(case, each.expectation) for case, each in planned.items() if each.expectation]
     refused = [(case, each.refusal) for case, each in planned.items() if each.refusal]
     skipped = [  # a package that this machine lacks may be on the pool's
         case for case, why in refused if why.status is Status.UNSUPPORTED or why.cause is Cause.DECLARED

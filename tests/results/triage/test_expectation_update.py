@@ -39,9 +39,15 @@ expectations:
 EXACT = "mode: inference\n    dtype: float32\n    configuration: eager\n    "
 
 
-def old(model: str, status: str = "error", more: str = EXACT) -> ExpectationFile:
+def old(model: str, status: str = "error", more: str = EXACT, cause: str = "") -> ExpectationFile:
     """A file with one entry."""
+    more += f'cause: "{cause}"\n    ' if cause else ""
     return parse_file(OLD.format(model=model, status=status, more=more), Path("fake.yaml"))
+
+
+def by(message: str) -> list[Result]:
+    """A night in which the case a raises an exception of ``message``."""
+    return [bad("a", failure=Failure("RuntimeError", message, "f:1", "", message))]
 
 
 def bad(model: str, status: Status = Status.ERROR, **changes: Any) -> Result:
@@ -116,7 +122,8 @@ def test_an_exact_entry_that_passes_goes_and_others_stand_to_the_letter(tmp_path
     gone = proposed(tmp_path / "1", old("a"), good, good)
     assert (expected(gone), gone.removed) == ([], 1)
     assert "# By hand." in gone.text
-    assert not proposed(tmp_path / "2", old("a"), night, night).changed
+    cause = "RuntimeError: a is broken: N # x"
+    assert not proposed(tmp_path / "2", old("a", cause=cause), night, night).changed
     assert not proposed(tmp_path / "3", old("elsewhere"), good, good).changed
     assert not proposed(tmp_path / "4", old("a", "skipped"), good, good).changed
 
@@ -221,3 +228,60 @@ def test_another_device_says_nothing(tmp_path: Path) -> None:
     file = parse_file(old("a").text.replace("device: fake", "device: other"), Path("other.yaml"))
     night = [bad("a"), result(case("b"))]
     assert not proposed(tmp_path, file, night, night).changed
+
+
+def test_an_entry_without_a_cause_gets_that_of_two_rows_and_keeps_the_rest(tmp_path: Path) -> None:
+    """It is valid as it is, and one line longer after two runs that agree; once is enough when asked for."""
+    found = proposed(tmp_path / "1", old("a"), by("shapes 4x8"), by("shapes 2x2"))
+    assert (found.recorded, found.added, found.removed) == (1, 0, 0)
+    (entry,) = expectations_of(parse_document(found.text, "f")).entries
+    assert (entry.cause, entry.reason) == ("RuntimeError: shapes N", "a person wrote this reason")
+    assert found.text.replace('    cause: "RuntimeError: shapes N"\n', "") == old("a").text
+    assert not proposed(tmp_path / "2", old("a"), by("shapes 4x8")).changed
+    assert proposed(tmp_path / "3", old("a"), by("shapes 4x8"), runs=1).recorded == 1
+
+
+@pytest.mark.parametrize("file", [old("a"), old("a*")])
+def test_rows_that_differ_in_the_cause_record_none_and_are_named(
+    tmp_path: Path, file: ExpectationFile
+) -> None:
+    """Nor where the two newest agree, and the cause before them was there earlier still."""
+    for number, nights in enumerate((["one", "two"], ["two", "one", "two", "two"])):
+        found = proposed(tmp_path / str(number), file, *map(by, nights))
+        assert not found.changed
+        assert "RuntimeError: one" in found.notes[-1]
+        assert "and none is recorded" in found.notes[-1]
+
+
+def test_cases_of_one_entry_that_differ_in_the_cause_record_none(tmp_path: Path) -> None:
+    """An entry with patterns is left to a person, who can narrow it."""
+    night = [bad("ab"), bad("ac")]
+    found = proposed(tmp_path, old("a*"), night, night)
+    assert not found.changed
+    (note,) = found.notes
+    assert note.startswith(
+        "suite toy, model a*, mode inference, dtype float32, configuration eager: its rows have 2"
+    )
+    assert note.endswith(
+        "none is recorded: RuntimeError: ab is broken: N # x; RuntimeError: ac is broken: N # x"
+    )
+
+
+@pytest.mark.parametrize("cause", ["", "RuntimeError: one"])
+def test_reason_and_link_of_another_cause_are_dropped_and_named(tmp_path: Path, cause: str) -> None:
+    """Also where the entry named no cause, and the rows before show which one it was about."""
+    found = proposed(tmp_path, old("a", cause=cause), by("one"), by("two"), by("two"))
+    (entry,) = expectations_of(parse_document(found.text, "f")).entries
+    assert (found.added, found.removed, entry.cause, entry.link) == (1, 1, "RuntimeError: two", LINK)
+    assert entry.reason == "RuntimeError: two (phase eager, 2 runs agreed)"
+    (note,) = found.notes
+    assert "another cause, RuntimeError: two, in the place of RuntimeError: one" in note
+    assert "reason and link of the old one are dropped (https://example.org/1)" in note
+
+
+def test_a_case_that_leaves_the_cause_of_its_pattern_stands_before_it(tmp_path: Path) -> None:
+    """The pattern stays with its reason and link for the cases that still fail so."""
+    night = [bad("ab"), bad("ac", failure=Failure("KeyError", "'x'", "f:1", "", "k"))]
+    found = proposed(tmp_path, old("a*", cause="RuntimeError: a? is broken: N # x"), night, night)
+    assert expected(found) == [("ac", "error"), ("a*", "error")]
+    assert (found.added, found.removed, len(found.notes)) == (1, 0, 1)

@@ -301,7 +301,7 @@ def test_devices_suites_and_statuses_choose(tmp_path: Path) -> None:
 
 
 def test_what_data_files_expect_is_marked_and_can_be_left_out(tmp_path: Path) -> None:
-    """Reason and link stand in the cluster; a cluster that is expected whole may be hidden."""
+    """Reason, link and cause stand in the cluster; a cluster that is expected whole may be hidden."""
     known = case("repvgg_a2", "inductor", "cpu", mode="training")
     from dataclasses import replace
 
@@ -316,7 +316,9 @@ def test_what_data_files_expect_is_marked_and_can_be_left_out(tmp_path: Path) ->
         exit="signal 6 (SIGABRT)",
     )
     path = stored(tmp_path, [crash, failed("a", missing(), "cpu")], devices=("cpu",))
-    found = {each.kind: each for each in triage([path], ALL).clusters}
+    shown = triage([path], ALL)
+    assert "crash (no cause recorded) is expected of 1 case" in terminal_of(shown)
+    found = {each.kind: each for each in shown.clusters}
     assert found["crash"].unexpected == 0
     assert found["crash"].known[0].link.endswith("/181689")
     assert found["operator"].known == ()

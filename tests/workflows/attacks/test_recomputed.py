@@ -34,9 +34,12 @@ from torchgauge.records import (
     METRICS,
     Better,
     Environment,
+    Expectation,
+    Failure,
     Measurement,
     Metric,
     PlannedCase,
+    Status,
     from_plain,
     to_plain,
 )
@@ -255,6 +258,27 @@ def test_a_lie_about_what_follows_gains_nothing(name: str, night: Night, good: F
     table = read_table(store, "summaries", [night.run_id()], columns).to_pylist()
     mine = [{k: each[k] for k in ("low", "high", "confidence")} for each in row["summaries"]]
     assert [{k: v for k, v in each.items() if k != "case_id"} for each in table][: len(mine)] == mine
+
+
+@pytest.mark.parametrize(
+    ("operator", "modifier"), [("aten::addmm", "other_cause"), ("aten::gelu", "expected")]
+)
+def test_the_cause_that_the_campaign_expects_is_the_one_that_counts(
+    operator: str, modifier: str, night: Night, tmp_path: Path
+) -> None:
+    """What a set says of its own expectation changes nothing: the row's failure is held against ours."""
+    known = Expectation(Status.ERROR, "known to lack an operator", cause="aten::gelu is missing")
+    pool = night.campaign.pools[0]
+    shard = replace(pool.shards[0], expected=((night.cases[0].id, known),))
+    mine = Night(tmp_path / "mine", pools=(replace(pool, shards=(shard, *pool.shards[1:])),))
+    failure = to_plain(Failure("NotImplementedError", f"Could not run '{operator}'", "f:1", operator, "p"))
+    edit = failed("error", failure=failure, expected="error", modifiers=["expected"])
+    row = kept(mine, rerowed(files_of(mine.pack()), edit), tmp_path)
+    assert (row["expected"], row["modifiers"]) == ("error", [modifier])
+    facts = dict(row["facts"])
+    assert facts.get("other_cause") == (
+        "aten::addmm is missing (expected: aten::gelu is missing)" if modifier == "other_cause" else None
+    )
 
 
 def with_metric(name: str, unit: str = "1/s", **changes: object) -> Edit:

@@ -140,7 +140,7 @@ def _group(group: str, results: Sequence[Result]) -> GroupLine:
 
 def _deviation(result: Result) -> Deviation:
     entry = catalogue().get(result.case.workload.model)
-    expectation = expectation_for(result.case)
+    expectation = None if result.other_cause else expectation_for(result.case)
     return Deviation(
         check=result.case.workload.model,
         status=result.status.value,

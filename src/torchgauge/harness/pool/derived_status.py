@@ -21,6 +21,7 @@ from torchgauge.records import (
     digest,
     from_plain,
 )
+from torchgauge.records.message_pattern import gist
 from torchgauge.results.hostile_text import one_line
 
 
@@ -87,9 +88,7 @@ def _no_device(cases: Sequence[PlannedCase], ending: Ending) -> list[Outcome]:
 
 def no_device(key: str, failure: Failure) -> Outcome:
     """The outcome of a case whose device could not be opened."""
-    said, *more = (failure.message or failure.type).splitlines() or [""]
-    root = next((line for line in more if line.startswith("caused by ")), "")
-    reason = f"the device could not be opened: {said}{', ' if root else ''}{root}"
+    reason = f"the device could not be opened: {gist(failure.message or failure.type)}"
     return Outcome(key, Status.INFRA, Phase.START, Cause.NO_DEVICE, reason, failure)
 
 

@@ -33,10 +33,13 @@ from torchgauge.records import (
 )
 from torchgauge.registry import declared_metric
 from torchgauge.results.hostile_text import visible
+from torchgauge.results.rows import ending
 from torchgauge.results.stats import summarise
+from torchgauge.results.triage.clusters import cause_of
+from torchgauge.suites.pattern import matches
 
 EXCERPT_BYTES = 4096
-DERIVED = frozenset({Modifier.EXPECTED, Modifier.OTHER_MODEL, Modifier.UNSTEADY})
+DERIVED = frozenset({Modifier.EXPECTED, Modifier.OTHER_CAUSE, Modifier.OTHER_MODEL, Modifier.UNSTEADY})
 """Modifiers that the parent decides, with a fact of the same name where there is a reason to tell."""
 UNDECLARED = "undeclared"
 """The fact that names metrics which nobody declared where the row was made, or taken: their owner's word."""
@@ -75,9 +78,11 @@ def derived(
     """
     expected = planned.expectation.status if planned.expectation else None
     modifiers = list(outcome.modifiers)
-    if expected is not None and expected is outcome.status and expected is not Status.PASS:
-        modifiers.append(Modifier.EXPECTED)
     facts = dict(outcome.facts)
+    if expected is not None and expected is outcome.status and expected is not Status.PASS:
+        other = other_cause(planned, outcome)
+        modifiers.append(Modifier.OTHER_CAUSE if other else Modifier.EXPECTED)
+        facts.update({Modifier.OTHER_CAUSE.value: other} if other else {})
     if other := other_model(planned, outcome):
         modifiers.append(Modifier.OTHER_MODEL)
         facts[Modifier.OTHER_MODEL.value] = other
@@ -94,6 +99,8 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
     """The result of ``planned`` with summaries, expectation and the command that reproduces it."""
     known = {**METRICS, **{metric.name: metric for metric in plan.metrics}}
     outcome = _of_known_units(planned, outcome, known)
+    # one line: a stranger may speak
+    outcome = replace(outcome, reason=visible(" ".join(_reason(plan, planned, outcome).split())))
     added = derived(planned, outcome, plan.settings.confidence, known)
     quiet = outcome.status is Status.PASS and not context.teardown
     return Result(
@@ -104,7 +111,7 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         phase=outcome.phase,
         expected=added.expected,
         cause=outcome.cause,
-        reason=visible(" ".join(_reason(plan, planned, outcome).split())),  # one line: a stranger may speak
+        reason=outcome.reason,
         failure=outcome.failure,
         modifiers=added.modifiers,
         measurements=outcome.measurements,
@@ -121,6 +128,17 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         log_excerpt="" if quiet else context.log_excerpt,
         reproduce=reproduce_command(planned.case, plan.settings, plan.python),
     )
+
+
+def other_cause(planned: PlannedCase, outcome: Outcome) -> str:
+    """Return which cause ``outcome`` has in the place of the expected one; empty where none is recorded."""
+    wanted = planned.expectation.cause if planned.expectation else ""
+    if not wanted:
+        return ""
+    workload, backend = planned.case.workload, planned.case.configuration.backend
+    where = {"suite": workload.suite, "model": workload.model, "backend": backend}
+    cause = cause_of({**where, "status": outcome.status.value, "exit": None, **ending(outcome)})
+    return "" if matches(wanted, cause) else f"{cause} (expected: {wanted})"
 
 
 def other_model(planned: PlannedCase, outcome: Outcome) -> str:

@@ -52,7 +52,7 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 3 incomplete, 1 unexpected status, 3 nothing measured, 0 as expected; in order."""
+        """130 interrupted, 3 incomplete, 1 unexpected, 3 nothing measured, 0 as expected; in order."""
         if self.interrupted:
             return INTERRUPTED
         if self.incomplete:
@@ -97,7 +97,8 @@ def report_plain(report: RunReport) -> dict[str, Any]:
         "counts": {status.value: count for status, count in report.counts.items() if count},
         "compiled": {origin.value: count for origin, count in report.compiled.items()},
         "unexpected": [
-            {"case": r.case_id, "status": r.status.value, "reason": r.reason} for r in report.unexpected
+            {"case": r.case_id, "status": r.status.value, "reason": r.reason, "other_cause": r.other_cause}
+            for r in report.unexpected
         ],
         "degraded": [{"case": r.case_id, "how": r.degraded} for r in report.degraded],
         "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],

@@ -108,7 +108,8 @@ def _place(row: Row) -> _Place:
 def _entry(row: Row, now: float) -> Entry:
     facts = _object(row["facts"])
     status, modifiers = Status(row["status"]), tuple(row["modifiers"] or ())
-    expectation = None if status is Status.PASS else expectation_for(case_of(row))
+    unexplained = status is Status.PASS or Modifier.OTHER_CAUSE.value in modifiers
+    expectation = None if unexplained else expectation_for(case_of(row))
     return Entry(
         status=status,
         run_id=row["run_id"],

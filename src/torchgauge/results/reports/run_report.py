@@ -70,7 +70,7 @@ class RunReport:
 
     @property
     def unexpected(self) -> tuple[CaseLine, ...]:
-        """Cases whose status is not the expected one."""
+        """Cases whose status, or its cause, is not the expected one."""
         return tuple(each for each in self.cases if each.unexpected)
 
     @property
@@ -119,7 +119,7 @@ def run_report(store: Store, folder: RunFolder) -> RunReport:
                 str(row.case.device),
                 row.status,
                 row.unexpected,
-                row.reason or (row.failure.message if row.failure else ""),
+                row.other_cause or row.reason or (row.failure.message if row.failure else ""),
                 row.duration_s,
                 row.reproduce,
                 row.degraded,

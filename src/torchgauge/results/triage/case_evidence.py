@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from torchgauge.counted import counted
 from torchgauge.records import INCOMPLETE, Case, Modifier, Status
 from torchgauge.results.latest import Row
 from torchgauge.results.row_case import case_of
+from torchgauge.results.triage.clusters import COLUMNS, cause_of
 from torchgauge.results.triage.reading import HEAVY, Wanted, chosen_rows, published_rows
 
 NO_EVIDENCE = INCOMPLETE | {Status.SKIPPED}
@@ -17,10 +19,11 @@ NO_EVIDENCE = INCOMPLETE | {Status.SKIPPED}
 
 @dataclass(frozen=True)
 class CaseEvidence:
-    """One case: its newest row that says something, and the status in which enough runs agree.
+    """One case: its newest row that says something, and the status in which enough runs agree, by one cause.
 
-    ``status`` is None where they do not, and ``undecided`` says why. ``skipped`` is true where the newest
-    row of all is a skip.
+    ``status`` is None where they do not, and ``undecided`` says why. ``causes`` are those of all rows of the
+    newest row's status, the oldest first, each once while it lasts. ``skipped`` is true where the newest row
+    of all is a skip.
     """
 
     case: Case
@@ -28,6 +31,7 @@ class CaseEvidence:
     status: Status | None
     runs: int
     undecided: str = ""
+    causes: tuple[str, ...] = ()
     skipped: bool = False
 
 
@@ -52,14 +56,25 @@ def read_evidence(paths: Sequence[str], wanted: Wanted, runs: int) -> Evidence:
     """
     chosen = chosen_rows(published_rows(paths), wanted)
     saying = chosen.of("status", [status.value for status in Status if status not in NO_EVIDENCE])
-    endings: dict[str, list[tuple[str, str]]] = {}
-    columns = [saying.table[name].to_pylist() for name in ("case_key", "status", "modifiers")]
-    for key, status, modifiers in zip(*columns, strict=True):
-        endings.setdefault(key, []).append((status, _doubt(modifiers or ())))
+    failed = saying.of("status", [status.value for status in Status if status is not Status.PASS])
+    causes = {
+        (run.run_id, row["case_key"]): cause_of(row) for run, rows in failed.whole(COLUMNS) for row in rows
+    }
+    endings: dict[str, list[tuple[str, str, str]]] = {}
+    columns = [saying.table[name].to_pylist() for name in ("run_id", "case_key", "status", "modifiers")]
+    for run_id, key, status, modifiers in zip(*columns, strict=True):
+        end = status, _doubt(modifiers or ()), causes.get((run_id, key), "")
+        endings.setdefault(key, []).append(end)
     skips = chosen.newest("case_key").of("status", [Status.SKIPPED.value])
     skipped = set(skips.table["case_key"].to_pylist())
     found = [
-        CaseEvidence(case_of(row), row, *_decided(endings[key][-runs:], runs), skipped=key in skipped)
+        CaseEvidence(
+            case_of(row),
+            row,
+            *_decided(endings[key][-runs:], runs),
+            _in_turn(cause for status, doubt, cause in endings[key] if status == row["status"] and not doubt),
+            skipped=key in skipped,
+        )
         for _, rows in saying.newest("case_key").whole(HEAVY)
         for row in rows
         if (key := row["case_key"])
@@ -77,14 +92,18 @@ def _doubt(modifiers: Sequence[str]) -> str:
     return "flaky" if Modifier.FLAKY.value in modifiers else ""
 
 
-def _decided(ends: Sequence[tuple[str, str]], runs: int) -> tuple[Status | None, int, str]:
+def _in_turn(causes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(cause for cause, _ in groupby(causes) if cause)
+
+
+def _decided(ends: Sequence[tuple[str, str, str]], runs: int) -> tuple[Status | None, int, str]:
     """The status in which the rows ``ends`` agree, how many they are, and why they do not."""
-    doubts = [doubt for _, doubt in ends if doubt]
+    doubts = [doubt for _, doubt, _ in ends if doubt]
     if doubts:
         return None, len(ends), doubts[-1]
     if len(ends) < runs:
         return None, len(ends), f"seen in {len(ends)} of {counted(runs, 'run')}"
-    statuses = dict.fromkeys(status for status, _ in ends)
-    if len(statuses) > 1:
-        return None, len(ends), f"runs disagree: {', '.join(statuses)}"
+    for differing in (dict.fromkeys(status for status, _, _ in ends), dict.fromkeys(end[2] for end in ends)):
+        if len(differing) > 1:
+            return None, len(ends), f"runs disagree: {', '.join(differing)}"
     return Status(ends[-1][0]), len(ends), ""

@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from torchgauge.records import Cause, Status, digest
-from torchgauge.records.message_pattern import normalise
+from torchgauge.records.message_pattern import gist, normalise
 from torchgauge.results.hostile_text import first_line
 from torchgauge.suites.census.record import base_name
 
@@ -100,6 +100,18 @@ def title_of(row: Row, key: ClusterKey | None = None) -> str:
     if key.kind == "exception" and row["error_type"]:
         return first_line(f"{row['error_type']}: {said}" if said else row["error_type"], _TITLE)
     return said or row["cause"] or row["status"]
+
+
+def cause_of(row: Row) -> str:
+    """Return the title of the cluster of ``row`` in words that do not change from run to run.
+
+    An expectation names a cause by it. The place of an exception moves from one torch to the next: it stands
+    only where there is no message.
+    """
+    said = row["error_message"] or row["reason"] or row["accuracy_detail"] or ""
+    if said and said == (row["error_type"] or "").rpartition(".")[2]:
+        said = (row["error_frame"] or "").partition(":")[0]
+    return title_of({**row, "error_message": normalise(gist(said))}, key_of(row))
 
 
 def grouped(members: Iterable[Member], row_of: Callable[[Member], Row]) -> dict[ClusterKey, Sequence[Member]]:

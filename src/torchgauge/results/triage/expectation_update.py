@@ -4,10 +4,12 @@ The rule:
 
 - A case counts where its newest rows, as many as are asked for, agree and none is flaky. Rows with ``infra``,
   ``not_run`` and ``skipped`` are passed over. Any other case changes nothing.
-- A case that counts, failed, and is not expected to fail so gets an entry of its own: as narrow as the file's
-  words allow, before the entry that selected it until now.
+- A case that counts, failed, and is not expected to fail so, by this cause, gets an entry of its own: as
+  narrow as the file's words allow, before the entry that selected it until now.
 - An entry stands as long as any case that it selects ends as it says, or does not count. An entry of which no
   case has a row, or that declares a skip, stands too.
+- An entry without a cause gets that of the rows which end as it says, where they have one and a case counts.
+  Where a case had another cause before, the entry was about that one.
 - Else, an entry that names one case exactly is removed. One with patterns or fewer fields may be about cases
   that nobody ran, so it is marked with a comment, and removed only when asked for.
 """
@@ -16,11 +18,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torchgauge.counted import counted
 from torchgauge.errors import UsageError
-from torchgauge.records import ATTEMPTED, RANDOM_WEIGHTS, Case, Status, Workload
+from torchgauge.records import ATTEMPTED, RANDOM_WEIGHTS, Case, Expectation, Status, Workload
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.triage.case_evidence import CaseEvidence
 from torchgauge.results.triage.clusters import key_of, title_of
@@ -34,6 +36,7 @@ from torchgauge.suites.expectations import (
     expectation_for,
     expectations_of,
 )
+from torchgauge.suites.pattern import matches
 
 FIELDS = ("suite", "model", "mode", "dtype", "configuration")
 """Selectors that together name a case, whatever its batch and device index."""
@@ -67,7 +70,8 @@ class Unlinked:
 class Proposal:
     """The file as it is and as it should be, and what a person should know of the difference.
 
-    ``notes`` are sentences on cases that count for nothing, and on those that no entry can name.
+    ``recorded`` counts entries that get a cause. ``notes`` are sentences on cases that count for nothing, on
+    those that no entry can name, and on causes that changed or differ.
     """
 
     file: ExpectationFile
@@ -75,6 +79,7 @@ class Proposal:
     added: int
     removed: int
     marked: int
+    recorded: int = 0
     unlinked: tuple[Unlinked, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -112,10 +117,14 @@ def proposal(file: ExpectationFile, cases: Sequence[CaseEvidence], ask: Ask) -> 
             failing.append((place, each))
     edits, unlinked, unnamed = _new_entries(file, cases, failing, ask)
     removed, marks = _old_entries(file.table, seen, ask)
-    edits = Edits(removed, marks, edits.before, edits.appended, frozenset(seen))
-    text = file.edited(edits) if removed or marks or edits.new or _has_marks(file, edits) else file.text
+    causes, mixed = _missing_causes(file.table, seen)
+    edits = Edits(removed, marks, causes, edits.before, edits.appended, frozenset(seen))
+    change = removed or marks or causes or edits.new or _has_marks(file, edits)
+    text = file.edited(edits) if change else file.text
     _check(file, text, cases, {each.case.id for each in unnamed})
-    return Proposal(file, text, len(edits.new), len(removed), len(marks), unlinked, _notes(cases, unnamed))
+    moved = [_moved(file.table.entries[place], each) for place, each in failing if place is not None]
+    notes = (*_notes(cases, unnamed), *filter(None, moved), *mixed)
+    return Proposal(file, text, len(edits.new), len(removed), len(marks), len(causes), unlinked, notes)
 
 
 def with_placeholders(text: str) -> str:
@@ -134,7 +143,7 @@ def exact(entry: ExpectationFields) -> bool:
 def _sort(seen: _Seen, entry: ExpectationFields, each: CaseEvidence) -> None:
     if each.status is None or each.skipped:
         seen.undecided.append(each)
-    elif each.status is entry.status:
+    elif _is_said(each, entry.status, entry.cause):
         seen.standing.append(each)
     elif each.status is Status.PASS:
         seen.passing.append(each)
@@ -148,12 +157,48 @@ def _needs_entry(file: ExpectationFile, place: int | None, each: CaseEvidence) -
     if each.status is Status.PASS:
         return False
     if place is not None:
-        return each.status is not file.table.entries[place].status
+        entry = file.table.entries[place]
+        return not _is_said(each, entry.status, entry.cause)
     if file.path != bundled_file(file.table.device):
         known = expectation_for(each.case)
-        if known is not None and known.status is each.status:
+        if known is not None and _is_said(each, known.status, known.cause):
             return False  # another file says so already
     return each.status in ATTEMPTED
+
+
+def _is_said(each: CaseEvidence, status: Status, cause: str | None) -> bool:
+    """Return whether the case ends with ``status`` by ``cause``; where that is empty, by no new one."""
+    if each.status is not status or not each.causes:
+        return each.status is status
+    new = each.causes[-1]
+    return matches(cause, new) if cause else each.causes.count(new) > 1 or len(each.causes) < 2
+
+
+def _missing_causes(table: ExpectationTable, seen: Mapping[int, _Seen]) -> tuple[dict[int, str], list[str]]:
+    """Return causes for entries that have none, and sentences on entries whose rows differ in it."""
+    causes: dict[int, str] = {}
+    mixed: list[str] = []
+    for place, found in seen.items():
+        entry = table.entries[place]
+        alike = (*found.standing, *found.undecided)
+        rows = [each for each in alike if each.row["status"] == entry.status.value]
+        names = dict.fromkeys(cause for each in rows for cause in each.causes)
+        if entry.cause is None and len(names) > 1:
+            differ = f"its rows have {len(names)} causes, and none is recorded: {'; '.join(names)}"
+            chosen = [f"{name} {value}" for name in SELECTORS if (value := getattr(entry, name)) is not None]
+            mixed.append(f"{first_line(', '.join(chosen))}: {differ}")
+        elif entry.cause is None and names and found.standing:
+            causes[place] = _in_yaml(*names)
+    return causes, mixed
+
+
+def _moved(entry: ExpectationFields, each: CaseEvidence) -> str:
+    """Return what becomes of reason and link of ``entry`` where only the cause of the case changed."""
+    if each.status is not entry.status:
+        return ""
+    old = entry.cause or each.causes[-2]
+    dropped = f"reason and link of the old one are dropped ({entry.link})"
+    return f"{first_line(each.case.id)}: another cause, {each.causes[-1]}, in the place of {old}: {dropped}"
 
 
 def _new_entries(
@@ -182,7 +227,7 @@ def _new_entries(
         if not link:
             known = unlinked.get(cluster.id, Unlinked(cluster.id, title_of(each.row, cluster), ()))
             unlinked[cluster.id] = Unlinked(known.cluster, known.title, (*known.cases, each.case.id))
-        entry = NewEntry(each.status, selectors, reason_of(each), link, ask.date)
+        entry = NewEntry(each.status, selectors, reason_of(each), link, ask.date, _in_yaml(each.causes[-1]))
         (appended if place is None else before.setdefault(place, [])).append(entry)
     return Edits(before=before, appended=appended), tuple(unlinked.values()), unnamed
 
@@ -194,7 +239,10 @@ def reason_of(each: CaseEvidence) -> str:
     kind = row["error_type"] or ""
     if kind and kind != "crash":
         said = f"{first_line(kind)}: {said}"
-    text = f"{said} (phase {row['phase']}, {counted(each.runs, 'run')} agreed)"
+    return _in_yaml(f"{said} (phase {row['phase']}, {counted(each.runs, 'run')} agreed)")
+
+
+def _in_yaml(text: str) -> str:
     return " ".join(_NOT_YAML.sub("?", text).split())
 
 
@@ -207,7 +255,8 @@ def _selectors(
     if any(_WILD.search(value) or _NOT_YAML.search(value) for value in (case.id, *_values(case))):
         return None
     alike = [other for other in cases if _values(other.case) == _values(case)]
-    same = all(other.status is each.status and table.place_of(other.case) == place for other in alike)
+    end = each.status, each.causes[-1:], place
+    same = all((other.status, other.causes[-1:], table.place_of(other.case)) == end for other in alike)
     return values if same and _ordinary(case.workload) else (("case", case.id),)
 
 
@@ -253,15 +302,19 @@ def _check(file: ExpectationFile, text: str, cases: Sequence[CaseEvidence], unna
     table = expectations_of(parse_document(with_placeholders(text), str(file.path)))
     for each in cases:
         old, new = (which.expectation_for(each.case) for which in (file.table, table))
-        wrong = each.status is None and old != new
+        wrong = each.status is None and _without_cause(old) != _without_cause(new)
         if each.status is not None and each.status is not Status.PASS and new is not None:
             kept = each.case.id in unnamed or each.skipped or new.status is Status.SKIPPED
-            wrong = new.status is not each.status and not kept
+            wrong = not _is_said(each, new.status, new.cause) and not kept
         if wrong:
             raise UsageError(
                 f"{file.path} cannot be rewritten: it would not expect of {each.case.id} what runs do",
                 hint="edit the entries that select this case by hand; torchgauge validate checks the file",
             )
+
+
+def _without_cause(expectation: Expectation | None) -> Expectation | None:
+    return expectation and replace(expectation, cause="")
 
 
 def _notes(cases: Sequence[CaseEvidence], unnamed: Sequence[CaseEvidence]) -> tuple[str, ...]:

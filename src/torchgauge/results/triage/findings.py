@@ -43,9 +43,10 @@ class Example:
 
 @dataclass(frozen=True)
 class Known:
-    """What data files say of cases of a cluster: the status they expect, why, and where to read on."""
+    """What data files say of cases of a cluster: status and cause, why, and where to read on."""
 
     status: str
+    cause: str
     reason: str
     link: str
     cases: int
@@ -222,11 +223,12 @@ def _change(now: bool, before: bool, arrived: bool, left: bool, had: bool) -> Ch
 
 
 def _known(rows: Iterable[Row]) -> tuple[Known, ...]:
-    counts: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str, str]] = Counter()
     for row in rows:
         expectation = expectation_for(case_of(row))
         if expectation is not None:
-            counts[expectation.status.value, expectation.reason, expectation.link] += 1
+            said = expectation.status.value, expectation.cause, expectation.reason, expectation.link
+            counts[said] += 1
     return tuple(Known(*said, number) for said, number in counts.most_common())
 
 

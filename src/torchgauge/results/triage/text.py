@@ -17,8 +17,9 @@ _COLUMNS = {
         for column in (
             "id", "kind", "title", "change=change.value", "places", "cases", "unexpected", "arrived", "left",
             "statuses", "models", "devices", "configurations", "error_type", "where", "missing_op",
-            "expected=known.status", "link=known.link", "first_seen_run=first_seen.run_id",
-            "first_seen=first_seen.date", "last_seen_run=last_seen.run_id", "last_seen=last_seen.date",
+            "expected=known.status", "expected_cause=known.cause", "link=known.link",
+            "first_seen_run=first_seen.run_id", "first_seen=first_seen.date",
+            "last_seen_run=last_seen.run_id", "last_seen=last_seen.date",
             "example=example.case_id", "example_seconds=example.duration_s",
             "example_parameters=example.parameters", "command=example.command",
         )
@@ -69,7 +70,7 @@ def _plain(cluster: Cluster) -> dict[str, Any]:
 
 
 def _cells(cluster: Cluster) -> list[Any]:
-    known = cluster.known[0] if cluster.known else Known("", "", "", 0)
+    known = cluster.known[0] if cluster.known else Known("", "", "", "", 0)
     cells = []
     for path in _COLUMNS.values():
         begin, _, field = path.partition(".")

@@ -19,7 +19,6 @@ from torchgauge.records import (
     Group,
     Plan,
     RunSettings,
-    Status,
     digest,
     digest_of_list,
 )
@@ -96,14 +95,8 @@ def planned_cases(raw: bytes, shard: ShardPlan) -> dict[str, Any]:
     for part in decode_outline(raw, Plan, "groups", "the plan").groups:
         for planned in decode(bytes(part), Group, "a group of the plan").cases:
             case_id = msgspec.convert(planned.case, Case, from_attributes=True).id
-            found[case_id] = _declared(planned, expected.get(case_id))
+            found[case_id] = msgspec.structs.replace(planned, expectation=expected.get(case_id))
     return found
-
-
-def _declared(planned: Any, status: Status | None) -> Any:
-    """``planned`` with the campaign's expectation in the place of the set's own."""
-    ours = None if status is None else Expectation(status, "the campaign expects it")
-    return msgspec.structs.replace(planned, expectation=ours)
 
 
 @dataclass
@@ -113,7 +106,7 @@ class _Reading:
     pool: PoolPlan
     wanted: frozenset[str]
     known: Mapping[str, Configuration]
-    expected: Mapping[str, Status]
+    expected: Mapping[str, Expectation]
     cases: dict[str, Any] = field(default_factory=dict)
     terms: dict[str, list[object]] = field(default_factory=dict)
     recipes: int = 0
@@ -134,7 +127,8 @@ class _Reading:
                 raise RefusedSetError(Reason.CASE_TWICE, f"{case.id} is in the plan twice")
             if planned.expected_duration_s is not None:
                 raise RefusedSetError(Reason.SCHEMA, f"{case.id}: no plan says how long a case takes")
-            self.cases[case.id] = _declared(planned, self.expected.get(case.id))
+            ours = self.expected.get(case.id)  # the campaign's, in the place of the set's own
+            self.cases[case.id] = msgspec.structs.replace(planned, expectation=ours)
             self.terms[case.id] = term_of(case, planned)
         return msgspec.to_builtins(group)
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from torchgauge.harness.run.rows import DERIVED, UNDECLARED, Derived, derived
-from torchgauge.records import METRICS, Modifier, Result, RunSettings, Status, Summary
+from torchgauge.records import METRICS, Cause, Modifier, Phase, Result, RunSettings, Status, Summary
 from torchgauge.registry import metrics
 from torchgauge.results.journal_record import Kind, encode_line, split_line
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
@@ -38,6 +38,11 @@ class _Said:
     """What the worker said of a case, with the names of an :class:`torchgauge.records.Outcome`."""
 
     status: Status
+    phase: Phase
+    cause: Cause | None
+    reason: str
+    failure: Any
+    accuracy: Any
     modifiers: tuple[Modifier, ...]
     measurements: tuple[Any, ...]
     realised: Any
@@ -52,6 +57,11 @@ def recomputed(row: Any, planned: Any) -> Any | None:
     """
     said = _Said(
         row.status,
+        row.phase,
+        row.cause,
+        row.reason,
+        row.failure,
+        row.accuracy,
         tuple(each for each in row.modifiers if each not in DERIVED),
         row.measurements,
         row.realised,
