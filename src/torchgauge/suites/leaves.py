@@ -88,6 +88,9 @@ def _of_tensor(value: torch.Tensor, path: str, around: tuple[int, ...]) -> Itera
         parts = list(value.unbind())
     elif value.is_quantized:
         parts = {"dtype": value.dtype, "values": value.dequantize()}
+    elif value.dtype.is_floating_point and value.element_size() == 1:  # few operators compute on float8
+        exact = value.view(torch.uint8) if "float4" in str(value.dtype) else value.to(torch.float32)
+        parts = {"dtype": value.dtype, "values": exact}
     elif value.layout == torch.sparse_coo:
         whole = value.detach().coalesce()
         parts = {"indices": whole.indices(), "values": whole.values()}

@@ -48,14 +48,3 @@ def finite(path: str, leaf: Any) -> Observation:
 def to_host(leaf: Any) -> Any:
     """A leaf of its own on the host."""
     return leaf.detach().to(HOST, copy=True) if isinstance(leaf, torch.Tensor) else leaf
-
-
-def move(value: Any, device: Any, dtype: Any) -> Any:
-    """``value`` with every tensor on ``device`` and floating-point tensors in ``dtype``."""
-    if isinstance(value, torch.Tensor):
-        return value.to(device=device, dtype=dtype if value.is_floating_point() else None)
-    if isinstance(value, Mapping):
-        return {key: move(item, device, dtype) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(move(item, device, dtype) for item in value)
-    return value

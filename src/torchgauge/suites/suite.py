@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torchgauge.records import Refusal, Shape, Workload
+
+if TYPE_CHECKING:
+    from torchgauge.suites.placing import Placed
 
 HOST = "cpu"
 """PyTorch's own name of the host, where suites build their models whatever is measured."""
@@ -144,7 +146,7 @@ class BuiltWorkload:
     ``eval()`` as the mode asks; no dropout), or any callable for framework ``"python"``. ``loss`` maps the
     module's output to a scalar tensor; ``abilities`` are what else the model can do, by the name that
     scenarios ask for. ``wrappable`` says that any callable may take the module's place. ``args`` and
-    ``kwargs`` are CPU tensors (or nested tuples, lists and dicts of them); floating-point inputs are cast to
+    ``kwargs`` are CPU tensors (or nested tuples, lists and dicts of them); real floating-point inputs are cast to
     the workload's dtype by the harness. ``items_per_step`` counts what ``item`` names (images, sequences,
     ...). ``facts`` go into every row. ``stands_for`` says which inputs these stand for, empty where for none:
     it is part of what was realised, so that numbers over them are compared with no others. ``work`` is that
@@ -170,13 +172,14 @@ class BuiltWorkload:
         """What scenarios may ask of the model."""
         return frozenset({"forward", *self.abilities, *(("loss",) if self.loss is not None else ())})
 
-    def place(self, device: Any, dtype: Any, *, apart: bool = False) -> Any:
-        """The module on ``device`` in ``dtype``, as a copy where it is to be ``apart``.
+    def place(self, device: Any, dtype: Any, *, apart: bool = False) -> Placed:
+        """Return module and inputs on ``device`` in ``dtype``, as copies where they are to be ``apart``.
 
         Raises ``NotImplementedError`` for a dtype that the model does not run in.
         """
-        module = copy.deepcopy(self.module) if apart else self.module
-        return module.to(device=device, dtype=dtype)
+        from torchgauge.suites.placing import placed
+
+        return placed(self.module, self.args, self.kwargs, device, dtype, apart=apart)
 
     def tensors(self, subject: Any) -> dict[str, Any]:
         """Return what a step of ``subject`` reads, by name: inputs, parameters and buffers."""

@@ -9,7 +9,7 @@ import torch
 
 from torchgauge.harness.worker.realise import realise
 from torchgauge.records import Workload
-from torchgauge.suites.outputs import move
+from torchgauge.suites.placing import placed
 from torchgauge.suites.toy.models import build
 
 
@@ -32,7 +32,7 @@ def main() -> None:
         found[name] = [realised.hash, realised.parameters, realised.inputs]
     built = build(base, {})
     built.module.to(torch.float64)
-    built.args = move(built.args, "meta", torch.float64)
+    built.args = placed(None, built.args, {}, "meta", torch.float64).args
     found["cast"] = [realise(built).hash, 0, ""]
     built = build(base, {})
     built.stands_for = "synthetic, in the shape of a data set"

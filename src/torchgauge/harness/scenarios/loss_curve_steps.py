@@ -29,7 +29,7 @@ from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.memory import tensor_bytes
 from torchgauge.harness.worker.series import Series
 from torchgauge.records import Cause, Measurement, Tolerance, absent
-from torchgauge.suites.outputs import move
+from torchgauge.suites.placing import placed
 
 STEPS = 50
 RATE = 1e-3
@@ -191,5 +191,6 @@ def _with_batch(subject: Subject, number: int) -> tuple[Subject, int]:
     tensors = [each for each in pytree.tree_leaves(made) if torch.is_tensor(each)]
     code = crc32(b"".join(bytes(each.flatten().view(torch.uint8)) for each in tensors))
     parameter = next(subject.module.parameters())
-    args, kwargs = move(made, parameter.device, parameter.dtype)
-    return replace(subject, args=args, kwargs=kwargs), code
+    args, kwargs = made
+    batch = placed(None, args, kwargs, parameter.device, parameter.dtype)
+    return replace(subject, args=batch.args, kwargs=batch.kwargs), code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -42,7 +42,8 @@ class Subject:
 
     ``call`` is what runs the mathematics: the module itself, or its compiled form. ``autocast`` makes the
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
-    what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`.
+    what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` names the tensors
+    that are not in the workload's dtype.
     """
 
     module: Any
@@ -56,6 +57,7 @@ class Subject:
     autocast: Callable[[], Any] | None = None
     built: Any = None
     keeps_cache: bool = False
+    kept: Sequence[str] = ()
 
     def run_by(self, call: Callable[..., Any]) -> Subject:
         """The same with ``call`` in the module's place, and with the module that a remade one is of."""

@@ -21,8 +21,11 @@ def enter() -> None:
 def step(subject: Subject) -> Callable[[], Any]:
     """A function that runs one training step."""
     optimizer = _optimizer(subject, TIMED_RATE)
+    inputs = [leaf for _, leaf in _inputs(subject)]
 
     def train() -> Any:
+        for leaf in inputs:
+            leaf.grad = None
         optimizer.zero_grad(set_to_none=True)
         loss = subject.forward_loss()
         loss.backward()
@@ -33,7 +36,9 @@ def step(subject: Subject) -> Callable[[], Any]:
 
 
 def observe(subject: Subject) -> dict[str, Any]:
-    """Losses, gradients, buffers and what each step changed, over two seeded iterations from one state.
+    """Return what two seeded iterations from one state compute.
+
+    These are losses, gradients of parameters and inputs, buffers, and what each step changed.
 
     A change and not the value after it: beside a parameter, a step of this rate lies below any tolerance.
     """
@@ -42,15 +47,19 @@ def observe(subject: Subject) -> dict[str, Any]:
 
     restore(subject)
     before = {name: value.clone() for name, value in _state(subject).items()}
-    optimizer = _optimizer(subject, CHECKED_RATE)
+    optimizer, inputs = _optimizer(subject, CHECKED_RATE), _inputs(subject)
     seen: dict[str, Any] = {}
     for iteration in range(ITERATIONS):
         subject.session.seed(subject.seed + iteration)
         optimizer.zero_grad(set_to_none=True)
+        for _, leaf in inputs:
+            leaf.grad = None
         loss = subject.forward_loss()
         loss.backward()
         grads = {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
-        seen.update(to_host({"loss": loss, "grad": grads}, f"iteration{iteration}"))
+        shown = {"loss": loss, "grad": grads}
+        shown["input_grad"] = {path: leaf.grad for path, leaf in inputs if leaf.grad is not None}
+        seen.update(to_host(shown, f"iteration{iteration}"))
         optimizer.step()
         change = _move_on(before, subject)
         buffers = dict(subject.module.named_buffers())
@@ -63,9 +72,13 @@ def observe(subject: Subject) -> dict[str, Any]:
 
 
 def _state(subject: Subject) -> dict[str, Any]:
-    """The floating-point parameters and buffers of the module."""
+    """Return the floating-point parameters and buffers of the module in which a change can be computed."""
     named = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
-    return {name: value.detach() for name, value in named.items() if value.is_floating_point()}
+    return {
+        name: value.detach()
+        for name, value in named.items()
+        if value.is_floating_point() and value.element_size() > 1
+    }
 
 
 def _move_on(before: dict[str, Any], subject: Subject) -> dict[str, Any]:
@@ -92,7 +105,16 @@ def restore(subject: Subject) -> None:
     subject.module.load_state_dict(subject.initial)
 
 
+def _inputs(subject: Subject) -> list[tuple[str, Any]]:
+    """Return path and tensor of each input that requires a gradient."""
+    from torchgauge.suites.leaves import leaves
+
+    given = leaves({"args": subject.args, "kwargs": subject.kwargs}, "")
+    return [(path.lstrip("."), leaf) for path, leaf in given if getattr(leaf, "requires_grad", False)]
+
+
 def _optimizer(subject: Subject, rate: float) -> Any:
+    """Return SGD of the module's parameters; of an empty one where it has none."""
     import torch
 
-    return torch.optim.SGD(subject.module.parameters(), lr=rate)
+    return torch.optim.SGD([*subject.module.parameters()] or [torch.nn.Parameter(torch.empty(0))], lr=rate)

@@ -8,7 +8,6 @@ from typing import Any
 
 from torchgauge.harness.scenarios.scenario import Seeded, Subject
 from torchgauge.records import AUTOCAST, Workload
-from torchgauge.suites.outputs import move
 from torchgauge.suites.suite import BuiltWorkload
 
 
@@ -27,17 +26,18 @@ def make_subject(
     """
     autocast = autocast_of(workload, device) if dtype is None else None
     dtype = weight_dtype(workload) if dtype is None else dtype
-    moved = built.place(device, dtype, apart=apart)
+    placed = built.place(device, dtype, apart=apart)
     return Subject(
-        module=moved,
-        call=moved,
-        args=move(built.args, device, dtype),
-        kwargs=move(built.kwargs, device, dtype),
+        module=placed.module,
+        call=placed.module,
+        args=placed.args,
+        kwargs=placed.kwargs,
         loss=built.loss,
         session=session,
         seed=workload.seed,
         autocast=autocast,
         built=built,
+        kept=placed.kept,
     )
 
 

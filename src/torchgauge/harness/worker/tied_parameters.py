@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
+from torchgauge.suites.placing import named
+
 FACT = "untied_parameters"
 """The fact that names the parameters which `.to()` has untied."""
-NAMES = 6
-"""Names that a row holds at most."""
 
 
 def tied(module: Any) -> tuple[str, ...]:
@@ -47,5 +47,4 @@ def untie(module: Any) -> None:
 
 def told(names: tuple[str, ...]) -> str:
     """What a row says of ``names``."""
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return f"{', '.join(names[:NAMES])}{more}: `.to()` made new parameters"
+    return f"{named(names)}: `.to()` made new parameters"

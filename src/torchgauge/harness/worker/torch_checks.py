@@ -31,6 +31,7 @@ from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.outputs import Observation, elements
+from torchgauge.suites.placing import named
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
 SIZE = "model_size"
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 
 NOT_ASKED = "the run was told not to check (--no-accuracy)"
+KEPT_DTYPES = "kept_dtypes"
+"""The fact that names the tensors which are not in the workload's dtype."""
 COMPARED = "compared_elements"
 """The fact that says how many numbers and texts of a run were compared."""
 
@@ -76,6 +79,8 @@ class TorchChecks:
         self.reference = self._references()
         subject = make_subject(self.built, self.workload, self.session, self.session.torch_device)
         self.subject = self.run_.subject = subject
+        for state in self.run_.live if subject.kept else ():
+            state.facts[KEPT_DTYPES] = named(subject.kept)
         if self.run_.memory_format:
             lay_out(subject, self.run_.memory_format)
         with watched(subject, self.run_.memory_format) if self.run_.memory_format else nullcontext():

@@ -18,6 +18,7 @@ import torch
 from torchgauge.errors import NotOfferedError
 from torchgauge.suites.outputs import Observation
 from torchgauge.suites.outputs import observe as to_host
+from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload
 from torchgauge.suites.torchbench.reasons import Facts, explained
 from torchgauge.suites.torchbench.step_state import Snapshot
@@ -62,10 +63,11 @@ class TorchBenchWorkload(BuiltWorkload):
 
     steps: Any = None
 
-    def place(self, device: Any, dtype: Any, *, apart: bool = False) -> Any:
-        """The module, or the instance of upstream's object that lives on ``device``."""
+    def place(self, device: Any, dtype: Any, *, apart: bool = False) -> Placed:
+        """Return module and inputs; the module of the instance on ``device`` where upstream steps."""
         if isinstance(self.steps, InvokeSteps):
-            return self.steps.place(device, dtype)
+            module = self.steps.place(device, dtype)
+            return placed(None, self.args, self.kwargs, device, dtype)._replace(module=module)
         return super().place(device, dtype, apart=apart)
 
     def tensors(self, subject: Any) -> dict[str, Any]:

@@ -1,0 +1,180 @@
+"""The worker's half of the suite ``own_tensors``."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import torch
+
+from torchgauge.records import Workload
+from torchgauge.suites.suite import BuiltWorkload
+
+SIDE = 16
+Pair = collections.namedtuple("Pair", "first second")  # noqa: PYI024  as programs of users have them
+
+
+def one_memory(*tensors: torch.Tensor) -> None:
+    """Raise where ``tensors`` do not share memory; compiled code does not ask."""
+    if not torch.compiler.is_compiling():
+        assert len({one.untyped_storage().data_ptr() for one in tensors}) == 1, "other memory"
+
+
+class Program(torch.nn.Module):
+    """A linear layer and what its author gives it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(SIDE, SIDE)
+        self.inputs: Any = (torch.randn(SIDE, SIDE),)
+        self.more: dict[str, Any] = {}
+
+
+class ComplexWeight(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.phase = torch.nn.Parameter(torch.randn(SIDE, dtype=torch.complex64))
+        self.register_buffer("turn", torch.randn(SIDE, dtype=torch.complex64))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert self.phase.dtype == self.turn.dtype == torch.complex64
+        return torch.view_as_real(self.linear(x).to(torch.complex64) * self.phase * self.turn)
+
+
+class Float8Buffer(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scales", torch.rand(SIDE).to(torch.float8_e4m3fn))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert self.scales.dtype == torch.float8_e4m3fn
+        return self.linear(x) * self.scales.to(x.dtype)
+
+
+class KeepsItsNorm(Program):
+    """Cast to bfloat16 by its author, but for the norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = self.linear.bfloat16()
+        self.norm = torch.nn.LayerNorm(SIDE)
+        self.inputs = (torch.randn(SIDE, SIDE).bfloat16(),)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.norm(self.linear(x).float())
+
+
+class OverlappingInputs(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        whole = torch.randn(SIDE, SIDE)
+        self.inputs = (whole, whole[1:], whole.t())
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> Any:
+        one_memory(x, y, z)
+        return self.linear(x)[1:] + y + z[1:]
+
+
+class OneInputTwice(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs = (self.inputs[0], self.inputs[0])
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        assert torch.compiler.is_compiling() or x is y
+        return self.linear(x) + y
+
+
+class ViewInADict(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = {"more": {"row": self.inputs[0][3], "pair": Pair(self.inputs[0], 2)}}
+
+    def forward(self, x: torch.Tensor, more: dict[str, Any]) -> Any:
+        one_memory(x, more["row"], more["pair"].first)
+        return self.linear(x) + more["row"] * more["pair"].second
+
+
+class BufferOfTheInput(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("first", self.inputs[0][0])
+
+    def forward(self, x: torch.Tensor) -> Any:
+        one_memory(x, self.first)
+        return self.linear(x) + self.first
+
+
+class WeightAsInput(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs = (self.inputs[0], self.linear.weight)
+
+    def forward(self, x: torch.Tensor, weight: torch.Tensor) -> Any:
+        assert torch.compiler.is_compiling() or weight is self.linear.weight
+        return self.linear(x) + weight
+
+
+class ExpandedInput(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs = (torch.randn(1, SIDE).expand(SIDE, SIDE),)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert x.stride() == (0, 1)
+        return self.linear(x)
+
+
+class ConjugateInput(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs = (torch.randn(SIDE, dtype=torch.complex64).conj(),)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert torch.compiler.is_compiling() or x.is_conj()
+        return self.linear.weight.to(torch.float32) * torch.view_as_real(x.resolve_conj())[:, 1]
+
+
+class WeightNorm(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.utils.parametrizations.weight_norm(self.linear)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+
+class WithoutParameters(Program):
+    """Whose input requires a gradient."""
+
+    wrong: torch.Tensor | float = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.linear
+        self.inputs = (torch.randn(SIDE, SIDE, requires_grad=True),)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert torch.compiler.is_compiling() or x.requires_grad
+        share = self.wrong if torch.compiler.is_compiling() else 1.0
+        y = x.sin()
+        return y * share + y.detach() * (1.0 - share)  # equal in the forward pass
+
+
+class WrongInputGradient(WithoutParameters):
+    wrong = 1.5
+
+
+class NoInputGradient(WithoutParameters):
+    wrong = 0.0
+
+
+def build(workload: Workload) -> BuiltWorkload:
+    """Build the program that ``workload`` names."""
+    torch.manual_seed(workload.seed)
+    kinds = {
+        one.__name__.lower(): one for base in (Program, WithoutParameters) for one in base.__subclasses__()
+    }
+    module = kinds[workload.model.replace("_", "")]().train(workload.mode == "training")
+    args, kwargs, module.inputs, module.more = module.inputs, module.more, (), {}
+    return BuiltWorkload(module, args, kwargs, loss=lambda out: out.float().square().sum() / SIDE, item="row")

@@ -1,0 +1,80 @@
+"""A program is measured with its author's tensors: their dtypes, shared memory, strides and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from torchgauge.records import Cause, Result, Status
+
+pytestmark = pytest.mark.torch
+RIGHT = (
+    "complex_weight",
+    "float8_buffer",
+    "overlapping_inputs",
+    "one_input_twice",
+    "view_in_a_dict",
+    "buffer_of_the_input",
+    "weight_as_input",
+    "expanded_input",
+    "conjugate_input",
+    "weight_norm",
+)
+
+
+@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+def rows(request: pytest.FixtureRequest, make_sandbox: Callable[[], Any]) -> dict[str, Result]:
+    """Return each row by dtype, model, configuration and mode."""
+    box = make_sandbox()
+    words = ("--device", "cpu", "--config", "eager,aot_eager", "--mode", "inference,training")
+    done = box.measure("own_tensors", *words, "--dtype", request.param)
+    assert done.returncode in (0, 1), done.stderr[-4000:]
+    return {
+        f"{one.case.workload.model} {one.case.configuration.name} {one.case.workload.mode}": one
+        for one in box.rows()
+    }
+
+
+@pytest.mark.parametrize("mode", ["inference", "training"])
+@pytest.mark.parametrize("model", RIGHT)
+def test_a_program_runs_with_its_own_tensors(rows: dict[str, Result], model: str, mode: str) -> None:
+    """Each raises where a tensor has another dtype, other memory or other strides."""
+    for configuration in ("eager", "aot_eager"):
+        row = rows[f"{model} {configuration} {mode}"]
+        assert (row.status, row.reason) == (Status.PASS, "")
+
+
+def test_a_module_that_its_author_cast_keeps_its_norm(rows: dict[str, Result]) -> None:
+    """Its norm in float32 and its other weights in bfloat16 stay, and the row names what differs."""
+    names = {
+        "float32": "linear.weight bfloat16, linear.bias bfloat16",
+        "bfloat16": "norm.weight float32, norm.bias float32",
+    }
+    checked = 0
+    for case, row in rows.items():
+        if case.startswith("keeps_its_norm"):
+            assert row.status is Status.PASS
+            assert str(dict(row.facts)["kept_dtypes"]).startswith(names[row.case.workload.dtype])
+            checked += 1
+    assert checked == 4
+
+
+def test_a_row_names_the_tensors_of_another_dtype(rows: dict[str, Result]) -> None:
+    """Complex and float8 tensors have no counterpart in the row's dtype."""
+    facts = {model: dict(rows[f"{model} eager inference"].facts).get("kept_dtypes") for model in RIGHT}
+    assert facts.pop("complex_weight") == "phase complex64, turn complex64"
+    assert facts.pop("float8_buffer") == "scales float8_e4m3fn"
+    assert facts.pop("conjugate_input") == "args.0 complex64"
+    assert set(facts.values()) == {None}
+
+
+@pytest.mark.parametrize("model", ["wrong_input_gradient", "no_input_gradient"])
+def test_a_wrong_gradient_of_an_input_is_found(rows: dict[str, Result], model: str) -> None:
+    """The module has no parameters: its input's gradient is all that training computes."""
+    assert rows["without_parameters aot_eager training"].status is Status.PASS
+    assert rows[f"{model} eager training"].status is Status.PASS
+    row = rows[f"{model} aot_eager training"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert row.reason.startswith("iteration0.input_grad.args.0: ")
