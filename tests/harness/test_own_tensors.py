@@ -78,3 +78,26 @@ def test_a_wrong_gradient_of_an_input_is_found(rows: dict[str, Result], model: s
     row = rows[f"{model} aot_eager training"]
     assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
     assert row.reason.startswith("iteration0.input_grad.args.0: ")
+
+
+def test_infinities_and_nans_by_design_pass(rows: dict[str, Result]) -> None:
+    """The reference has them in the same places."""
+    for configuration in ("eager", "aot_eager"):
+        row = rows[f"pads_its_logits {configuration} inference"]
+        assert (row.status, row.reason) == (Status.PASS, "")
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        ("moves_its_pad aot_eager", "out.logits: the result holds NaN or infinity in other places"),
+        ("adds_a_nan aot_eager", "out: the result holds NaN or infinity"),
+        ("nothing_but_nan eager", "eager returned NaN or infinity in out"),
+        ("nothing_but_nan aot_eager", "eager returned NaN or infinity in out"),
+    ],
+)
+def test_other_infinities_and_nans_fail(rows: dict[str, Result], case: str, reason: str) -> None:
+    """They are new, in other places, or all that there is."""
+    row = rows[f"{case} inference"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.NONFINITE)
+    assert row.reason.startswith(reason)

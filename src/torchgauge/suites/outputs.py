@@ -41,8 +41,13 @@ def finite(path: str, leaf: Any) -> Observation:
     """``leaf`` with its infinities and NaNs apart: in a mask they are right, and have no distance."""
     if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point() or bool(leaf.isfinite().all()):
         return {path: leaf}
+    return {path: leaf.nan_to_num(0.0, 0.0, 0.0), f"{path}.not_finite": not_finite(leaf)}
+
+
+def not_finite(leaf: torch.Tensor) -> torch.Tensor:
+    """Return a number for each element of a real ``leaf``: 1 for -inf, 2 for NaN, 3 for inf, else 0."""
     codes = 1 + leaf.isnan().to(torch.int8) + 2 * (leaf > 0).to(torch.int8)
-    return {path: leaf.nan_to_num(0.0, 0.0, 0.0), f"{path}.not_finite": codes * ~leaf.isfinite()}
+    return codes * ~leaf.isfinite()
 
 
 def to_host(leaf: Any) -> Any:

@@ -144,6 +144,32 @@ class WeightNorm(Program):
         return self.linear(x)
 
 
+class PadsItsLogits(Program):
+    """With infinities and NaN, in places that compiled code does not change."""
+
+    first = 12
+
+    def forward(self, x: torch.Tensor) -> Any:
+        first = self.first if torch.compiler.is_compiling() else PadsItsLogits.first
+        y = self.linear(x)
+        y = torch.cat([y[:, :first], torch.full_like(y[:, first:], -torch.inf)], 1)
+        return {"logits": y, "best": -float("inf"), "boxes": torch.cat([x, torch.full_like(x, torch.nan)])}
+
+
+class MovesItsPad(PadsItsLogits):
+    first = 11
+
+
+class AddsANan(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) / (0.0 if torch.compiler.is_compiling() else 1.0)
+
+
+class NothingButNan(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) * torch.nan
+
+
 class WithoutParameters(Program):
     """Whose input requires a gradient."""
 
@@ -172,9 +198,8 @@ class NoInputGradient(WithoutParameters):
 def build(workload: Workload) -> BuiltWorkload:
     """Build the program that ``workload`` names."""
     torch.manual_seed(workload.seed)
-    kinds = {
-        one.__name__.lower(): one for base in (Program, WithoutParameters) for one in base.__subclasses__()
-    }
+    bases = (Program, WithoutParameters, PadsItsLogits)
+    kinds = {one.__name__.lower(): one for base in bases for one in base.__subclasses__()}
     module = kinds[workload.model.replace("_", "")]().train(workload.mode == "training")
     args, kwargs, module.inputs, module.more = module.inputs, module.more, (), {}
     return BuiltWorkload(module, args, kwargs, loss=lambda out: out.float().square().sum() / SIDE, item="row")

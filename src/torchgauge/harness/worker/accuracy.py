@@ -6,9 +6,10 @@ structure and dtype equal; pass if allclose at the tolerance; else pass if
 float16 and bfloat16, of fewer than 1000 elements, for 1x1 kernels and where the tolerance is 2e-2 or more.
 A complex tensor is judged as the pairs of reals that it is.
 What passes is then judged on each tensor's own scale (``closeness.py``): a tolerance hides small values.
-Unlike PyTorch's, the rule says by how much a result differs; shapes are equal and integers exact, a
-non-finite result never passes, and without float64 only allclose counts, never the angle between two
-tensors. ``docs/method.md`` has the reasons, ``tests/harness/worker/test_accuracy_peer.py`` the proofs.
+Unlike PyTorch's, the rule says by how much a result differs; shapes are equal and integers exact, a NaN or
+infinity passes only where the reference has it, and without float64 only allclose counts, never the angle
+between two tensors. ``docs/method.md`` has the reasons, ``tests/harness/worker/test_accuracy_peer.py`` the
+proofs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import torch
 
 from torchgauge.harness.worker.closeness import Closeness, measure, strangers
 from torchgauge.records import Cause, Tolerance
+from torchgauge.suites.outputs import not_finite
 
 SMALL_TENSOR = 1000
 LOOSE_TOLERANCE = 2e-2
@@ -91,16 +93,33 @@ def compare(
     return verdict
 
 
-def nonfinite(observation: Mapping[str, Any]) -> str:
-    """Path of the first value that holds a NaN or an infinity, or an empty string."""
+def nonfinite(observation: Mapping[str, Any], reference: Mapping[str, Any] | None = None) -> str:
+    """Return the path of the first value that holds a NaN or an infinity, or an empty string.
+
+    By design are those that ``reference`` has in the same places, unless the value is nothing but NaN.
+    """
     for path, value in observation.items():
-        if isinstance(value, torch.Tensor):
-            inexact = value.is_floating_point() or value.is_complex()
-            if inexact and not bool(torch.isfinite(value).all()):
+        tensor = _number(value) if isinstance(value, float) else value
+        if not isinstance(tensor, torch.Tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
+            continue
+        if not bool(tensor.isfinite().all()):
+            known = None if reference is None else reference.get(path)
+            known = _number(known) if isinstance(known, float) else known
+            if bool(tensor.isnan().all()) or not _same_places(known, tensor):
                 return path
-        elif isinstance(value, float) and not math.isfinite(value):
-            return path
     return ""
+
+
+def _same_places(one: Any, other: torch.Tensor) -> bool:
+    """Return whether two tensors have the same infinities and NaNs in the same places."""
+    if (
+        not isinstance(one, torch.Tensor)
+        or one.shape != other.shape
+        or one.is_complex() is not other.is_complex()
+    ):
+        return False
+    both = (_reals(each) if each.is_complex() else each for each in (one, other))
+    return bool(torch.equal(*map(not_finite, both)))
 
 
 def spread(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
@@ -149,9 +168,15 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
         if not torch.equal(expected, found):
             verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
         return
+    if truth is not None and not bool(truth.isfinite().all()) and not _same_places(truth, expected):
+        truth = None
     if not bool(torch.isfinite(found).all()):
-        verdict.fail(Cause.NONFINITE, f"{path}: the result holds NaN or infinity")
-        return
+        if not _same_places(expected, found):
+            elsewhere = "" if bool(expected.isfinite().all()) else " in other places than the reference"
+            verdict.fail(Cause.NONFINITE, f"{path}: the result holds NaN or infinity{elsewhere}")
+            return
+        expected, found = (each.nan_to_num(0.0, 0.0, 0.0) for each in (expected, found))
+        truth = None if truth is None else truth.nan_to_num(0.0, 0.0, 0.0)
     if not expected.numel():
         return
     error = (expected.double() - found.double()).abs().max().item()

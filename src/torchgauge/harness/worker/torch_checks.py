@@ -251,7 +251,8 @@ class TorchChecks:
         tolerance = self.tolerance
         verdict = self._compare(self.reference.host or runs[0], runs[0], tolerance)
         self._record_eager(gap, verdict)
-        bad = next((path for path in map(nonfinite, runs) if path), "")
+        reference = self.reference.fp64 or self.reference.host
+        bad = next((path for run in runs if (path := nonfinite(run, reference))), "")
         if bad:
             return Cause.NONFINITE, f"eager returned NaN or infinity in {bad}"
         for other in runs[1:]:
