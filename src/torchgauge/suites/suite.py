@@ -146,11 +146,12 @@ class BuiltWorkload:
     ``eval()`` as the mode asks; no dropout), or any callable for framework ``"python"``. ``loss`` maps the
     module's output to a scalar tensor; ``abilities`` are what else the model can do, by the name that
     scenarios ask for. ``wrappable`` says that any callable may take the module's place. ``args`` and
-    ``kwargs`` are CPU tensors (or nested tuples, lists and dicts of them); real floating-point inputs
-    are cast to the workload's dtype by the harness. ``items_per_step`` counts what ``item`` names (images, sequences,
-    ...). ``facts`` go into every row. ``stands_for`` says which inputs these stand for, empty where for none:
-    it is part of what was realised, so that numbers over them are compared with no others. ``work`` is that
-    of one step where it is known by definition: then rows say which share of the device's peak was achieved.
+    ``kwargs`` are CPU tensors (or nested tuples, lists and dicts of them); real floating-point inputs are
+    cast to the workload's dtype by the harness. ``items_per_step`` counts what ``item`` names (images,
+    sequences, ...). ``facts`` go into every row. ``stands_for`` says which inputs these stand for, empty
+    where for none: it is part of what was realised, so that numbers over them are compared with no others.
+    ``work`` is that of one step where it is known by definition: then rows say which share of the device's
+    peak was achieved.
     """
 
     module: Any
