@@ -21,6 +21,7 @@ from importlib import resources
 from pathlib import Path
 
 import click
+import msgspec
 from yaml_keys import yaml_files
 
 from torchgauge import registry
@@ -41,6 +42,8 @@ from torchgauge.records import (
     Status,
 )
 from torchgauge.results.units import quantity
+from torchgauge.suites.catalog import DATA, load_suite_file
+from torchgauge.suites.torchbench.suite import TorchBenchRecipe
 
 DOCS = Path(__file__).parent
 REFERENCE = DOCS / "reference"
@@ -142,6 +145,30 @@ def plugins() -> str:
     )
 
 
+def torchbench_steps() -> str:
+    """What a step of each TorchBench model in the data file is."""
+    rows = []
+    for model in load_suite_file(DATA / "torchbench.yaml", recipe_type=TorchBenchRecipe):
+        recipe = msgspec.convert(model.recipe, TorchBenchRecipe)
+        left_out = ""
+        if recipe.beyond and recipe.eval_step == "module":
+            share = recipe.left_out
+            left_out = "not measured" if share is None else f"{share:.0%}" if share else "below 1%"
+        compiled = "the whole step" if recipe.compiled == "step" else ""
+        rows.append((f"`{model.name}`", f"`{recipe.eval_step}`", recipe.beyond, left_out, compiled))
+    return "\n".join(
+        [
+            "# Steps of TorchBench's models\n",
+            "Training is upstream's `invoke()` in every model. In inference a step is that (`invoke`), or",
+            "one call of the module with the inputs of `get_module()` (`module`). The latter leaves out what",
+            "`eval()` does beyond it: the table gives its share of the time of `invoke()` on a CPU, in",
+            "float32, at our batch.",
+            "See [how to run them](../how-to/torchbench.md#what-a-step-is).\n",
+            table(("model", "inference", "beyond the module, its `eval()`", "left out", "compiled"), rows),
+        ]
+    )
+
+
 def command_line() -> str:
     """The help text of every command, as click prints it."""
     parts = [
@@ -184,6 +211,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics,
     "plugins.md": plugins,
     "statuses.md": statuses,
+    "torchbench.md": torchbench_steps,
     "yaml.md": yaml_files,
 }
 

@@ -119,7 +119,22 @@ FETCH = """
 
 MODELS = {
     "plain": HEAD,
-    "lennard_jones": HEAD,
+    "lennard_jones": HEAD
+    + """
+    def forces(self):
+        from torch.func import jacrev, vmap
+
+        (inputs,) = self.example_inputs
+        return vmap(jacrev(self.model[0]))(inputs)
+
+    def eval(self):
+        return self.model(*self.example_inputs), self.forces()
+
+    def train(self):
+        self.optimizer.zero_grad()
+        (self.model(*self.example_inputs).square().sum() + self.forces().square().sum()).backward()
+        self.optimizer.step()
+""",
     "mapping": HEAD
     + """
     def get_module(self):
@@ -315,7 +330,13 @@ class Noisy(torch.nn.Module):
         super().train()
         self.scheduler.step()
 """,
-    "maml": HEAD,
+    "maml": HEAD
+    + """
+    def set_module(self, module):
+        raise NotImplementedError("no set_module here")
+""",
+    "phlippe_resnet": HEAD,
+    "phlippe_densenet": HEAD,
     "dcgan": HEAD
     + """
     def set_module(self, module):

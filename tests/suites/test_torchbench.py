@@ -109,6 +109,8 @@ def test_the_data_file_holds_every_model_of_upstream() -> None:
         assert bool(model.recipe.get("canary")) is (model.tiers == ("canary",))
         for config in model.recipe.get("configs", {}).values():  # type: ignore[attr-defined]
             assert config["model_type"]
+        if model.recipe.get("eval_step") == "invoke":
+            assert model.recipe["beyond"], f"why {model.name} is stepped by invoke()"
 
 
 @pytest.mark.torch
@@ -327,7 +329,7 @@ def test_a_run_over_a_checkout_ends_in_true_rows(tmp_path: Path, repository: Pat
     On a device that is not the host, upstream's step runs on an instance of its own with equal weights.
     """
     done = cli(
-        "run", "torchbench", "--models", "lennard_jones,llama", "--mode", "training", "--device", device,
+        "run", "torchbench", "--models", "phlippe_resnet,llama", "--mode", "training", "--device", device,
         "--config", "eager", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration",
         "--torchbench", str(repository), "--store", str(tmp_path / "store"), "--json",
     )  # fmt: skip
@@ -335,7 +337,7 @@ def test_a_run_over_a_checkout_ends_in_true_rows(tmp_path: Path, repository: Pat
     assert "our data describes" in done.stderr
     rows = cli("results", "query", "--store", str(tmp_path / "store"), "--json")
     status = {row["model"]: (row["status"], row["reason"]) for row in json.loads(rows.stdout)}
-    assert status["lennard_jones"][0] == "pass", status
+    assert status["phlippe_resnet"][0] == "pass", status
     assert status["llama"][0] == "unsupported"
     assert "does nothing" in status["llama"][1]
 
@@ -366,6 +368,43 @@ def test_a_package_that_went_away_is_told_by_each_command(tmp_path: Path, fake_t
     assert "broken" in cli("compare", "latest~1", "latest", "--store", store).stdout
     told = cli("triage", "--store", store).stdout
     assert "1 case passed before and is skipped now" in told
+
+
+@pytest.mark.torch
+def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_torchbench: Any) -> None:
+    """A model without an entry in our data is found where upstream's runner looks, and its row notes that.
+
+    A folder without a class is no model, and a mistyped name is refused with the nearest one.
+    """
+    checkout = tmp_path / "checkout"
+    fake_torchbench.write(checkout)
+    package = checkout / "torchbenchmark"
+    for folder in ("models/my_net", "models/fb/inner_net", "canary_models/my_bird"):
+        (package / folder).mkdir(parents=True)
+        (package / folder / "__init__.py").write_text(fake_torchbench.MODELS["fixed_batch"])
+    (package / "models" / "helpers").mkdir()
+    (package / "models" / "helpers" / "__init__.py").write_text("size = 4\n")
+    here = {torchbench_checkout.VARIABLE: str(checkout)}
+    listed = {
+        model["name"]: model
+        for model in json.loads(cli("suites", "show", "torchbench", "--json", **here).stdout)
+    }
+    assert "helpers" not in listed
+    tiers = [listed[name]["tiers"] for name in ("my_net", "inner_net", "my_bird")]
+    assert tiers == [["full"], ["full"], ["canary"]]
+    assert listed["my_net"]["batch"] == {"inference": 2, "training": 2}
+    quick = ("--config", "eager", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration")
+    where = ("--device", "cpu", "--torchbench", str(checkout), "--store", str(tmp_path / "store"))
+    names = ("--models", "my_net,inner_net,my_bird", "--mode", "inference,training")
+    done = cli("run", "torchbench", *names, *quick, *where, "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(cli("results", "query", "--store", str(tmp_path / "store"), "--json").stdout)
+    assert [row["status"] for row in rows] == ["pass"] * 6
+    shown = cli("results", "show", rows[0]["case_id"], "--store", str(tmp_path / "store"))
+    assert "torchgauge has no data on this model" in shown.stdout
+    mistyped = cli("run", "torchbench", "--models", "my_nte", *where)
+    assert mistyped.returncode == 2
+    assert "did you mean my_net" in mistyped.stderr
 
 
 def test_asked_for_alone_without_a_checkout_it_ends_with_2(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_compiled_code_of_upstreams_step_is_judged(
     run: Callable[..., dict[str, Any]], mode: str, configurations: str
 ) -> None:
     """Code that is wrong by a factor of 3 fails beside eager and alone, and code that is right passes."""
-    rows = run(mode, "lennard_jones,maml", configurations)
+    rows = run(mode, "phlippe_resnet,phlippe_densenet", configurations)
     expected = {"eager": "pass", "faithful": "pass", "tripled": "fail_accuracy"}
     statuses = {name: row["status"] for name, row in rows.items()}
     assert statuses == {name: expected[name.split()[1]] for name in rows}, rows
@@ -103,15 +103,15 @@ def test_compiled_code_of_upstreams_step_is_judged(
 
 def test_a_wrong_gradient_of_upstreams_step_is_named(run: Callable[..., dict[str, Any]]) -> None:
     """The forward pass is right, and the reason names a gradient."""
-    rows = run("training", "lennard_jones", "eager,gradient_off")
-    assert rows["lennard_jones eager"]["status"] == "pass", rows
-    assert rows["lennard_jones gradient_off"]["status"] == "fail_accuracy"
-    assert "state.gradient." in rows["lennard_jones gradient_off"]["reason"]
+    rows = run("training", "phlippe_resnet", "eager,gradient_off")
+    assert rows["phlippe_resnet eager"]["status"] == "pass", rows
+    assert rows["phlippe_resnet gradient_off"]["status"] == "fail_accuracy"
+    assert "state.gradient." in rows["phlippe_resnet gradient_off"]["reason"]
 
 
 def test_code_that_is_wrong_from_some_step_on_is_found(run: Callable[..., dict[str, Any]]) -> None:
     """The first eight calls are right."""
-    row = run("training", "lennard_jones", "eager,right_at_first")["lennard_jones right_at_first"]
+    row = run("training", "phlippe_resnet", "eager,right_at_first")["phlippe_resnet right_at_first"]
     assert (row["status"], row["phase"]) == ("fail_accuracy", "accuracy"), row
     assert row["reason"].startswith("right before timing, and wrong ")
 
@@ -127,3 +127,21 @@ def test_a_step_that_leaves_the_eager_module_in_place_has_no_row_of_the_configur
     assert row["reason"].startswith(
         "the configuration did not run: 1 step entered the code of faithful 0 times"
     )
+
+
+def test_a_step_that_calls_its_module_inside_of_a_transform_is_compiled_whole(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """Upstream's runner compiles its ``eval()`` and ``train()``; a compiled module would never be entered."""
+    for mode in ("inference", "training"):
+        rows = run(mode, "lennard_jones", "eager,tripled,faithful")
+        statuses = {name.split()[1]: row["status"] for name, row in rows.items()}
+        assert statuses == {"eager": "pass", "faithful": "pass", "tripled": "fail_accuracy"}, rows
+
+
+def test_a_model_without_a_place_for_another_module_is_compiled_whole(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """Its ``set_module`` is not implemented, and its ``eval()`` is compiled."""
+    rows = run("inference", "maml", "eager,faithful")
+    assert {row["status"] for row in rows.values()} == {"pass"}, rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -60,6 +61,15 @@ def unavailable() -> Unavailable | None:
 def missing_parts(path: Path) -> list[str]:
     """The parts of a checkout that ``path`` lacks."""
     return [part for part in _PARTS if not (path / part).exists()]
+
+
+def model_folders(path: Path) -> Iterator[Path]:
+    """Yield the folders of models in the checkout at ``path``, those that upstream's runner finds."""
+    for room in ("models", "models/fb", "canary_models"):
+        parent = path / "torchbenchmark" / room
+        for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
+            if folder.name != "fb" and (folder / "__init__.py").is_file():
+                yield folder
 
 
 def commit_of(path: Path) -> str:

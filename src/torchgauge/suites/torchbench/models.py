@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _FLOAT32 = ("float32", AUTOCAST)
 _ENV_CHECK = "torchbenchmark.util.env_check"
+UNLISTED = "torchgauge has no data on this model: what its eval() does beyond its module is left out"
+"""Fact of the row of a model that only the checkout has."""
 
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
@@ -77,6 +79,8 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
         facts={"inputs": given.said} if given.said else {},
         stands_for=given.said if given.synthetic else "",
     )
+    if recipe.get("unlisted"):
+        built.facts["data"] = UNLISTED
     return _with_steps(built, upstream, model, facts)
 
 
@@ -137,7 +141,10 @@ def load_class(name: str, *, canary: bool = False) -> Any:
 
     Fresh, because upstream writes a model's name into its class, and a class may serve several models.
     """
+    torchbenchmark: Any = importlib.import_module("torchbenchmark")
     folder = "canary_models" if canary else "models"
+    if not canary and (Path(torchbenchmark.__path__[0]) / "models/fb" / name / "__init__.py").is_file():
+        folder = "models.fb"
     module = importlib.import_module(f"torchbenchmark.{folder}.{name}")
     base = getattr(module, "Model", None)
     if base is None:
@@ -198,19 +205,25 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
 
     from torchgauge.suites.dropout import silence_modules
     from torchgauge.suites.torchbench.step_state import Snapshot
-    from torchgauge.suites.torchbench.steps import Instance, InvokeSteps, ModuleSteps
+    from torchgauge.suites.torchbench.steps import Instance, InvokeSteps, ModuleSteps, WholeStep
 
-    training = upstream.test == "train"
-    if not training and upstream.recipe.get("eval_step", "module") == "module":
+    training, recipe = upstream.test == "train", upstream.recipe
+    beyond = recipe.get("beyond", "") if not training else ""
+    if not training and recipe.get("eval_step", "module") == "module":
         built.module.eval()
         built.steps = ModuleSteps(facts)
+        if beyond:
+            built.facts["step"] = f"the module alone: upstream's eval() also {beyond}{_share(recipe)}"
         return built
     if not upstream.workload.dtype.startswith(_FLOAT32):
         raise NotOfferedError(f"upstream's own step is run in float32, not in {upstream.workload.dtype}")
 
     def instance(made: Any) -> tuple[Instance, tuple[str, ...]]:
         silenced = silence_modules(nn.ModuleList(Snapshot(made).modules)) if training else ()
-        return Instance(made, _module_of(made)[0], Snapshot(made)), silenced
+        module = _module_of(made)[0]
+        if recipe.get("compiled") == "step":
+            module = WholeStep(made, module, upstream.test)
+        return Instance(made, module, Snapshot(made)), silenced
 
     host, silenced = instance(model)
     built.module = host.module
@@ -222,5 +235,17 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
         gradients=training or upstream.needs_gradients,
     )
     built.notes += (*silenced, "a step is upstream's invoke()")
+    if beyond:
+        built.facts["step"] = f"upstream's invoke(): it {beyond}"
     built.wrappable = False
+    if isinstance(host.module, WholeStep):
+        built.args, built.kwargs = (), {}
     return built
+
+
+def _share(recipe: Mapping[str, Any]) -> str:
+    """Return the share of time of what a step leaves out, empty where nobody measured it."""
+    share = recipe.get("left_out")
+    if share is None:
+        return ""
+    return f", {share:.0%} of its time on a CPU" if share else ", less than 1% of its time on a CPU"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,8 +42,10 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
     ``canary``: it lives in the folder of canaries. ``libraries``: whose downloads are replaced by random
     weights. ``configs``: hub name to ``model_type`` and the fields that differ from its defaults.
-    ``eval_step``: whether inference runs the module or upstream's whole ``eval()``. ``requirements``: what
-    pip must install for it. ``data``: what it reads that its own ``install.py`` would fetch. ``synthetic``:
+    ``beyond``: what upstream's ``eval()`` does beyond one call of the module. ``eval_step: invoke`` steps
+    that too; else a step leaves it out, with the share ``left_out`` of the time. ``compiled``: whether a
+    compiler gets the module or, where no code of that would run, the whole step. ``requirements``: what pip
+    must install for it. ``data``: what it reads that its own ``install.py`` would fetch. ``synthetic``:
     which of ``synthetic_data.DATA_SETS`` stands for that where it is not there. ``places``: where a checkout
     holds data for which nothing stands, with ``{model}`` for the model's name. ``variable``: an environment
     variable without which it refuses.
@@ -52,6 +55,9 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     libraries: tuple[Literal["torchvision", "timm", "transformers", "fastNLP"], ...] = ()
     configs: dict[str, dict[str, ConfigValue]] = {}
     eval_step: Literal["module", "invoke"] = "module"
+    beyond: str = ""
+    left_out: float | None = None
+    compiled: Literal["module", "step"] = "module"
     requirements: tuple[str, ...] = ()
     data: str = ""
     synthetic: Synthetic = ""
@@ -82,8 +88,17 @@ class TorchBenchSuite:
         return YamlSuite(self.name, self.doc, self.data, self.builder, recipe_type=self.recipe_type)
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """All models, in the order of the data file; raises :class:`DataFileError`."""
-        return self._listed.models()
+        """Return those of the data file in its order, then those that only the checkout has.
+
+        Raises :class:`DataFileError`.
+        """
+        models = {entry.name: entry for entry in self._listed.models()}
+        path = torchbench_checkout.checkout()
+        for folder in torchbench_checkout.model_folders(path) if path is not None else ():
+            text = (folder / "__init__.py").read_text(encoding="utf-8", errors="replace")
+            if folder.name not in models and re.search(r"\bModel\b", text):
+                models[folder.name] = _unlisted(folder, text)
+        return tuple(models.values())
 
     @property
     def digest(self) -> str:
@@ -126,6 +141,30 @@ class TorchBenchSuite:
             return ()
         said = torchbench_checkout.note(path)
         return (said,) if said else ()
+
+
+def _unlisted(folder: Path, text: str) -> ModelEntry:
+    """Return the entry of a model that only the checkout has, as the ``text`` of its code describes it."""
+    canary = folder.parent.name == "canary_models"
+    upstream = {
+        mode: int(size[1])
+        for mode, test in (("inference", "EVAL"), ("training", "TRAIN"))
+        if (size := re.search(rf"DEFAULT_{test}_BSIZE\s*=\s*([1-9][0-9]*)", text))
+    }
+    fixed = re.search(r"ALLOW_CUSTOMIZE_BSIZE\s*=\s*False", text)
+    return ModelEntry(
+        name=folder.name,
+        tiers=("canary" if canary else "full",),
+        batch={"inference": 1, "training": 1, **(upstream if fixed else {})},
+        sizes=("small", "full"),
+        packages=("torch",),
+        recipe={
+            "canary": canary,
+            "unlisted": True,
+            "libraries": [name for name in ("torchvision", "timm") if name in text.lower()],
+        },
+        upstream_batch=upstream,
+    )
 
 
 SUITE = TorchBenchSuite(
