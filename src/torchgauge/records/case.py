@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-from torchgauge.records.codec import Scalar, digest, to_plain
+from torchgauge.records.codec import LATER, Scalar, digest, to_plain
 
 RANDOM_WEIGHTS = "random"
 PRETRAINED = "pretrained"
@@ -164,7 +164,7 @@ class Configuration:
     fullgraph: bool = False
     cpus: str = ""
     numa: int | None = None
-    memory_format: str = ""
+    memory_format: str = field(default="", metadata={LATER: True})
 
     @property
     def compiled(self) -> bool:

@@ -20,6 +20,10 @@ from torchgauge.counted import counted
 SCHEMA_VERSION = 6
 """Version of every record; ``results/migrations.py`` reads the older ones."""
 
+LATER = "later"
+"""Key in the metadata of a field that came after records were stored: at its default it is left out, so that
+the digests of stored plans stay as they were."""
+
 Scalar = typing.Union[str, int, float, bool, None]
 Record = TypeVar("Record")
 Decoder = Callable[[Any], Any]
@@ -76,7 +80,9 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if dataclasses.is_dataclass(value):
-        return {name: to_plain(getattr(value, name)) for name in _field_names(typing.cast(Any, type(value)))}
+        fields = _fields(typing.cast(Any, type(value)))
+        pairs = ((name, getattr(value, name), default) for name, default in fields)
+        return {name: to_plain(item) for name, item, default in pairs if default is None or item != default}
     if isinstance(value, (tuple, list)):
         return [to_plain(item) for item in value]
     if isinstance(value, dict):
@@ -107,8 +113,11 @@ def to_json(value: Any) -> str:
 
 
 @cache
-def _field_names(cls: Any) -> tuple[str, ...]:
-    return tuple(item.name for item in dataclasses.fields(cls))
+def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the name of each field of ``cls``, and the default at which it is left out; None for never."""
+    return tuple(
+        (item.name, item.default if LATER in item.metadata else None) for item in dataclasses.fields(cls)
+    )
 
 
 @cache

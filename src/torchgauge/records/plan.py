@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from torchgauge.records.case import Case, DeviceTarget, Workload
-from torchgauge.records.codec import SCHEMA_VERSION, Scalar, digest, to_plain
+from torchgauge.records.codec import LATER, SCHEMA_VERSION, Scalar, digest, to_plain
 from torchgauge.records.metrics import Metric
 from torchgauge.records.schedule import Schedule
 from torchgauge.records.status import Cause, Phase, Status
@@ -22,7 +22,7 @@ class Expectation:
     reason: str
     link: str = ""
     date: str = ""
-    cause: str = ""
+    cause: str = field(default="", metadata={LATER: True})
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class PlannedCase:
     refusal: Refusal | None = None
     expected_duration_s: float | None = None
     parameters: int | None = None
-    trace: str = ""
+    trace: str = field(default="", metadata={LATER: True})
 
     @property
     def declined(self) -> Refusal | None:

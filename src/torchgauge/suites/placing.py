@@ -134,7 +134,7 @@ class _Placing:
         view = base if base.dtype == dtype else base.view(dtype)
         moved = view.as_strided(tensor.shape, tensor.stride(), offset)
         moved = moved.conj() if tensor.is_conj() else moved
-        return torch._neg_view(moved) if tensor.is_neg() else moved
+        return torch.ops.aten._neg_view(moved) if tensor.is_neg() else moved
 
 
 def _mapped(value: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
