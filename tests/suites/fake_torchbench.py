@@ -135,6 +135,12 @@ MODELS = {
         (self.model(*self.example_inputs).square().sum() + self.forces().square().sum()).backward()
         self.optimizer.step()
 """,
+    "functorch_dp_cifar10": HEAD
+    + """
+    def train(self):
+        super().train()
+        self.optimizer.zero_grad()
+""",
     "mapping": HEAD
     + """
     def get_module(self):

@@ -94,7 +94,7 @@ def test_compiled_code_of_upstreams_step_is_judged(
     run: Callable[..., dict[str, Any]], mode: str, configurations: str
 ) -> None:
     """Code that is wrong by a factor of 3 fails beside eager and alone, and code that is right passes."""
-    rows = run(mode, "phlippe_resnet,phlippe_densenet", configurations)
+    rows = run(mode, "phlippe_resnet,functorch_dp_cifar10", configurations)
     expected = {"eager": "pass", "faithful": "pass", "tripled": "fail_accuracy"}
     statuses = {name: row["status"] for name, row in rows.items()}
     assert statuses == {name: expected[name.split()[1]] for name in rows}, rows
@@ -102,11 +102,12 @@ def test_compiled_code_of_upstreams_step_is_judged(
 
 
 def test_a_wrong_gradient_of_upstreams_step_is_named(run: Callable[..., dict[str, Any]]) -> None:
-    """The forward pass is right, and the reason names a gradient."""
-    rows = run("training", "phlippe_resnet", "eager,gradient_off")
-    assert rows["phlippe_resnet eager"]["status"] == "pass", rows
-    assert rows["phlippe_resnet gradient_off"]["status"] == "fail_accuracy"
-    assert "state.gradient." in rows["phlippe_resnet gradient_off"]["reason"]
+    """The forward pass is right, and the reason names a gradient, also one that the step clears."""
+    rows = run("training", "phlippe_resnet,functorch_dp_cifar10", "eager,gradient_off")
+    for model in ("phlippe_resnet", "functorch_dp_cifar10"):
+        assert rows[f"{model} eager"]["status"] == "pass", rows
+        assert rows[f"{model} gradient_off"]["status"] == "fail_accuracy", rows
+        assert "state.gradient." in rows[f"{model} gradient_off"]["reason"]
 
 
 def test_code_that_is_wrong_from_some_step_on_is_found(run: Callable[..., dict[str, Any]]) -> None:

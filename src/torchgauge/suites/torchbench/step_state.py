@@ -13,6 +13,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -95,6 +96,20 @@ class Snapshot:
         for path, tensor in self.parameters():
             if tensor.shape == self._copies[path].shape:
                 yield path, tensor.detach() - self._copies[path]
+
+    @contextmanager
+    def gradients(self) -> Iterator[dict[torch.Tensor, torch.Tensor]]:
+        """Keep each gradient as its optimizer's last step takes it: many models clear it afterwards."""
+        kept: dict[torch.Tensor, torch.Tensor] = {}
+
+        def keep(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+            tensors = [each for group in optimizer.param_groups for each in group["params"]]
+            kept.update({each: each.grad.detach().clone() for each in tensors if each.grad is not None})
+
+        with ExitStack() as hooks:
+            for optimizer, *_ in self._optimizers:
+                hooks.callback(optimizer.register_step_pre_hook(keep).remove)
+            yield kept
 
     def changed(self) -> bool:
         """Whether a parameter differs from its copy or has a gradient."""

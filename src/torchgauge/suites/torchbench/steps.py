@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -199,13 +199,13 @@ class InvokeSteps:
         instance = self._instance(subject)
         run = self.step(subject)
         seed_all(subject)
-        with explained(self.facts):
+        with explained(self.facts), instance.snapshot.gradients() as gradients:
             returned = run()
         if not self.training:
             return to_host(returned)
         if not instance.snapshot.changed():
             raise NotOfferedError(_does_nothing(instance.model))
-        seen = to_host(_state(instance.snapshot), "state")
+        seen = to_host(_state(instance.snapshot, gradients), "state")
         instance.restore()
         return seen
 
@@ -261,8 +261,9 @@ class InvokeSteps:
                     places = torch.randint(-1, 2, weight.shape, generator=dice).to(weight)
                     weight.mul_(1.0 + places * torch.finfo(weight.dtype).eps)
             seed_all(subject)
-            step()
-            other = to_host(_state(snapshot), "state")
+            with snapshot.gradients() as gradients:
+                step()
+            other = to_host(_state(snapshot, gradients), "state")
             self._instance(subject).restore()
             pairs = [(path, expected.get(path), tensor) for path, tensor in other.items()]
             self.sway = {
@@ -291,9 +292,13 @@ def _rms(tensor: torch.Tensor) -> float:
     return float(tensor.double().square().mean().sqrt())
 
 
-def _state(snapshot: Snapshot) -> dict[str, Any]:
+def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, Any]:
+    """Return what a training step leaves; a gradient that it cleared is the one of ``kept``."""
     parameters = dict(snapshot.parameters())
-    gradients = {path: tensor.grad for path, tensor in parameters.items() if tensor.grad is not None}
+    slopes = {
+        path: kept.get(tensor) if tensor.grad is None else tensor.grad for path, tensor in parameters.items()
+    }
+    gradients = {path: slope for path, slope in slopes.items() if slope is not None}
     buffers = {path: snapshot.tensors[path] for path in sorted(snapshot.buffers & snapshot.tensors.keys())}
     updates = dict(snapshot.updates())
     return {"parameter": parameters, "gradient": gradients, "update": updates, "buffer": buffers}
