@@ -171,7 +171,8 @@ def prepare(subject, configuration, session):
     from torchgauge.harness.backends.prepared import Prepared
 
     rate = float(os.environ["ACME_RATE"])
-    return Prepared(subject.module, measurements=[Measurement("acme_rate", "1/s", (rate,) * 6)])
+    call = lambda *args, **kwargs: subject.module(*args, **kwargs)
+    return Prepared(call, measurements=[Measurement("acme_rate", "1/s", (rate,) * 6)])
 """
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,7 +47,7 @@ def _named(name: str, **more: Any) -> BackendDescriptor:
 POLITE = _named("polite", options=PoliteOptions)
 WRONG, RAISES, HANDS_A_NUMBER = _named("wrong"), _named("raises"), _named("hands_a_number")
 UNDECLARED, HANGS, NUMBERED = _named("undeclared"), _named("hangs"), _named("numbered")
-BLIND, TORN, ASCENDS = _named("blind"), _named("torn"), _named("ascends")
+BLIND, TORN, ASCENDS, IDLE = _named("blind"), _named("torn"), _named("ascends"), _named("idle")
 INDEBTED, WANDERS = _named("indebted"), _named("wanders")
 LEAVES, TRIPS, MEDDLES = _named("leaves"), _named("trips"), _named("meddles")
 LISTED: Any = BackendDescriptor("listed", "for tests only", __name__, options=["word"])  # type: ignore[arg-type]
@@ -73,19 +74,25 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
 
         os.chdir("/")
         torch.set_default_dtype(torch.float64)
-        return Prepared(subject.module)
+        return _called(subject.module)
     if configuration.backend == "hangs":
         time.sleep(600)
     return 3
 
 
+def _called(module: Any, **more: Any) -> Prepared:
+    """Return ``module`` behind a call of the plugin's own."""
+    return Prepared(partial(module), **more)
+
+
 MADE: dict[str, Callable[[Any], Prepared]] = {
+    "idle": Prepared,
     "wrong": lambda module: Prepared(lambda *args, **kwargs: module(*args, **kwargs) + 1.0),
-    "undeclared": lambda module: Prepared(module, measurements=[Measurement("swiftness", "1/s", (1.0,))]),
-    "indebted": lambda module: Prepared(module, measurements=[Measurement("cache_hits", "count", (-4.0,))]),
-    "numbered": lambda module: Prepared(module, evidence={1: "one", "two": 2}),
-    "blind": lambda module: Prepared(module, look=Look("blind_look_unknown", lambda step, eager: None)),
-    "torn": lambda module: Prepared(module, close=_tear),
+    "undeclared": lambda module: _called(module, measurements=[Measurement("swiftness", "1/s", (1.0,))]),
+    "indebted": lambda module: _called(module, measurements=[Measurement("cache_hits", "count", (-4.0,))]),
+    "numbered": lambda module: _called(module, evidence={1: "one", "two": 2}),
+    "blind": lambda module: _called(module, look=Look("blind_look_unknown", lambda step, eager: None)),
+    "torn": lambda module: _called(module, close=_tear),
     "trips": lambda module: Prepared(_trip),
     "ascends": lambda module: Prepared(_Climbing(module)),
     "wanders": lambda module: Prepared(lambda *args, **kwargs: _wander(module(*args, **kwargs))),

@@ -21,6 +21,7 @@ NAMES = (
     "numbered",
     "blind",
     "torn",
+    "idle",
     "indebted",
     "wanders",
     "refuses",
@@ -47,6 +48,7 @@ ENDINGS = {
     "numbered": (Status.ERROR, "backend 'numbered': evidence is a dict of facts by name"),
     "blind": (Status.PASS, ""),
     "torn": (Status.PASS, ""),
+    "idle": (Status.ERROR, "backend 'idle' returned the module as it was built: the configuration did not"),
     "indebted": (
         Status.ERROR,
         "backend 'indebted' reports -4 count of 'cache_hits', which is never below 0",

@@ -18,7 +18,7 @@ from typing import Any
 
 from torchgauge import registry
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import MissingPackageError, PluginError, add_note, note_on
+from torchgauge.errors import MissingPackageError, NotRunError, PluginError, add_note, note_on
 from torchgauge.harness.backends.backend import Backend
 from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.records import Configuration, Measurement, Scalar
@@ -126,7 +126,8 @@ class Prepared:
     ``rule`` judges a result where a tolerance is not what it has to keep: given what eager showed, what it
     shows, and what the tolerance would say, it returns another verdict (a ``worker.accuracy.Verdict``).
     ``stranger`` says whose code it is where it is not ours. ``entries`` counts how often code that the
-    backend made is entered; a ``call`` without is counted itself, unless it is the module as it was built.
+    backend made is entered; without it, calls of ``call`` are counted. A plugin's ``call`` is the module
+    itself only beside a ``context`` or ``entries``.
     """
 
     call: Callable[..., Any]
@@ -217,7 +218,10 @@ def refuse_changes(said: str, changed: Iterable[str]) -> None:
 
 
 def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
-    """Return ``made`` by ``backend`` of ``subject``, its calls counted; raises :class:`PluginError`."""
+    """Return ``made`` by ``backend`` of ``subject``, its calls counted.
+
+    Raises :class:`PluginError`, and :class:`NotRunError` for a module that a plugin returns unchanged.
+    """
     said = f"backend {backend.name!r}"
     if not isinstance(made, Prepared) or not callable(made.call) or not callable(made.context):
         raise PluginError(
@@ -227,6 +231,12 @@ def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
     if not plain or not all(isinstance(each, str) for each in (*made.degraded, *made.evidence)):
         raise PluginError(f"{said}: evidence is a dict of facts by name, degraded a list of reasons")
     check_measurements(said, made.measurements)
+    ours = backend.implementation.startswith("torchgauge.")
+    if not ours and made.call is subject.module and made.context is nullcontext and made.entries is None:
+        raise NotRunError(
+            f"{said} returned the module as it was built: the configuration did not run",
+            hint="return another call, or the context or the entries of Prepared",
+        )
     call, wrappable = made.call, getattr(subject.built, "wrappable", True)
     if made.entries is None and wrappable and call is not subject.module:
         made.entries = Entries()
