@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import torchgauge
+from torchgauge import registry
 
 RUN = (
     "run", "torchbench", "--models", "lennard_jones,llama", "--config", "eager", "--mode", "inference",
@@ -80,6 +81,21 @@ def test_a_run_goes_on_over_the_code_of_its_plan_alone_and_the_next_run_names_wh
     trend = cli("trend", *store).stdout
     assert ": torchbench/llama" in trend
     assert "model code changed on" in trend
+
+
+@pytest.mark.parametrize("folder", ["models", "models/fb", "canary_models"])
+def test_the_digest_of_a_model_covers_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """An edit changes the digest of the model in each folder where upstream's runner finds models."""
+    file = tmp_path / "torchbenchmark" / folder / "inner_net" / "__init__.py"
+    file.parent.mkdir(parents=True)
+    monkeypatch.setenv("TORCHGAUGE_TORCHBENCH", str(tmp_path))
+    suite, digests = registry.load(registry.SUITES, "torchbench"), []
+    for text in ("class Model: ...", "class Model: size = 4"):
+        file.write_text(text)
+        digests.append(suite.code("inner_net", {"canary": folder == "canary_models"}, "")["model_code"])
+    assert digests[0] != digests[1]
 
 
 def test_data_of_a_model_is_not_its_code(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from torchgauge.cli.options import PYTHON
 from torchgauge.counted import counted
 
 if TYPE_CHECKING:
+    from torchgauge.harness.interpreter.interpreter import Interpreter
     from torchgauge.suites.suite import ModelEntry, Suite
 
 
@@ -83,7 +84,7 @@ def show(name: str, python: str | None, as_json: bool) -> None:
         )
         tiers, sizes = ",".join(model.tiers), ",".join(model.sizes)
         say([f"{model.name:<{longest}}  {tiers}  {sizes}  {modes}{_own_words(model)}"])
-    aside([*_needs(suite, interpreter(python).path), *_state(suite)])
+    aside([*_needs(suite, interpreter(python)), *_state(suite)])
 
 
 @command.command("fetch")
@@ -167,21 +168,23 @@ def _own_words(model: ModelEntry) -> str:
     return "".join(f"; {word} {', '.join(said)}" for word, said in parts if said)
 
 
-def _needs(suite: Suite, python: str) -> list[str]:
-    """Return what ``suites install`` would still bring into ``python``, or what is installed there."""
+def _needs(suite: Suite, workers: Interpreter) -> list[str]:
+    """Return lines on the packages that the suite's models need: the missing, else the installed packages."""
+    from torchgauge.harness.interpreter.install import version_of
     from torchgauge.harness.interpreter.packages import installed_in
     from torchgauge.harness.planning.selection import select_models
     from torchgauge.suites.install_needs import needs_of
 
-    versions = installed_in(python)
+    versions = installed_in(workers.path)
     needs = needs_of(suite.name, select_models(suite.name, suite.models(), (), "full"))
-    there = [f"{need.name} {versions[need.name]}" for need in needs if need.name in versions]
-    missing = [need.name for need in needs if need.name not in versions]
-    if missing:
-        beside = f"; {len(there)} of {counted(len(needs), 'package')} are installed"
-        return [f"needs: {', '.join(missing)}{beside}", f"  try: torchgauge suites install {suite.name}"]
-    if there:
-        return [f"needs: {', '.join(there)}, all installed"]
+    installed = {need.name: version for need in needs if (version := version_of(need, versions))}
+    if missing := [need.name for need in needs if need.name not in installed]:
+        beside = f"; {len(installed)} of {counted(len(needs), 'package')} are installed"
+        option = "" if workers.own else f" --python {workers.path}"
+        command = f"torchgauge suites install {suite.name}{option}"
+        return [f"needs: {', '.join(missing)}{beside}", f"  try: {command}"]
+    if installed:
+        return [f"needs: {', '.join(map(' '.join, installed.items()))}, all installed"]
     if "torch" in versions:
         return [f"needs: nothing more; torch {versions['torch']} is installed"]
     return [f"needs: {suite.install_hint or 'nothing more'}"]

@@ -137,7 +137,8 @@ def test_what_fails_is_a_line_and_torch_stays(made: Path) -> None:
 def test_what_would_not_import_and_what_pip_does_not_bring_is_named(made: Path, tmp_path: Path) -> None:
     """A diffusers of 2024 does not import beside transformers 5, and triton comes with a build of torch.
 
-    Both models are counted among those that stay skipped, and ``suites show`` names what is missing there.
+    Both models are counted among those that stay skipped, and ``suites show`` prints what is missing there.
+    A build of triton under another name is triton.
     """
     (site,) = made.glob("lib/python*/site-packages")
     python = str(made / "bin" / "python")
@@ -151,15 +152,15 @@ def test_what_would_not_import_and_what_pip_does_not_bring_is_named(made: Path, 
     reasons = {step.need.name: step.reason for step in ended.steps}
     assert "diffusers 0.30.3 beside transformers 5.23.0 breaks" in reasons["diffusers"]
     show = [sys.executable, "-m", "torchgauge.cli.main", "suites", "show", "torchbench", "--python", python]
-    said = []
-    for name in ("boto3", "tabulate"):
+    lines = []
+    for name in ("boto3", "pytorch-triton-rocm", "tabulate"):
         shown = subprocess.run(show, capture_output=True, text=True, check=True).stderr
-        said.append(next(line for line in shown.splitlines() if line.startswith("needs: ")))
+        assert f"try: torchgauge suites install torchbench --python {python}" in shown
+        lines.append(next(line for line in shown.splitlines() if line.startswith("needs: ")))
         describe(site, name, "1.0")
-    assert "fbgemm-gpu-nightly" not in said[0]  # only canaries need it, and `suites install` leaves them out
-    assert " boto3," in said[0]
-    assert " boto3," not in said[1]
-    assert len(said[1].split(",")) == len(said[0].split(",")) - 1
+    assert "fbgemm-gpu-nightly" not in lines[0]  # only canaries need it, and `suites install` leaves them out
+    packages = [set(line.removeprefix("needs: ").partition(";")[0].split(", ")) for line in lines]
+    assert (packages[0] - packages[1], packages[1] - packages[2]) == ({"boto3"}, {"triton"})
 
 
 @pytest.mark.usefixtures("offline")

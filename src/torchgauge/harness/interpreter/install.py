@@ -51,13 +51,8 @@ class Installation:
     constraints: tuple[str, ...]
 
     def satisfied(self, need: Need) -> bool:
-        """Whether any version will do and one is there; builds of triton have names of their own."""
-        return need.bare and (need.name in self.versions or (need.name == "triton" and bool(self.triton)))
-
-    @property
-    def triton(self) -> list[str]:
-        """The distributions of triton that are installed under other names."""
-        return [name for name in self.versions if name.startswith(_TRITON)]
+        """Return whether ``need`` pins no version and is installed."""
+        return need.bare and bool(version_of(need, self.versions))
 
     def command(self, need: Need, constraints: str) -> list[str]:
         """What is typed for ``need``, with the path of the constraints file."""
@@ -113,6 +108,13 @@ def plan_installation(python: str, suite: str, entries: Sequence[ModelEntry]) ->
         )
     models = tuple(entry.name for entry in entries)
     return Installation(python, suite, needs, models, versions, constraints_for(versions))
+
+
+def version_of(need: Need, versions: Mapping[str, str]) -> str:
+    """Return the version of ``need`` that is installed; empty where it is absent."""
+    # triton's builds for nightlies and vendors have names of their own
+    names = (need.name, *(name for name in versions if need.name == "triton" and name.startswith(_TRITON)))
+    return next((versions[name] for name in names if name in versions), "")
 
 
 def constraints_for(versions: Mapping[str, str]) -> tuple[str, ...]:

@@ -113,10 +113,11 @@ class TorchBenchSuite:
         if path is None:
             return {}
         package = path / "torchbenchmark"
-        own = package / ("canary_models" if recipe.get("canary") else "models") / model
+        folders = ("canary_models",) if recipe.get("canary") else ("models", "models/fb")
+        own = (package / folder / model for folder in folders)
         shared = (package / "__init__.py", package / "util", path / "utils")
         commit = torchbench_checkout.revision(path)
-        return {CHECKOUT: commit, MODEL_CODE: code_digest([*shared, own], builder)}
+        return {CHECKOUT: commit, MODEL_CODE: code_digest([*shared, *own], builder)}
 
     @property
     def unavailable(self) -> Unavailable | None:
