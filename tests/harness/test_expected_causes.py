@@ -123,7 +123,9 @@ def test_an_update_keeps_no_reason_and_no_link_of_the_old_cause(nights: Nights, 
     done = torchgauge(*words, "--link", "https://example.org/2")
     assert done.returncode == 0, done.stderr
     assert "20 new, 20 removed" in done.stderr
-    dropped = re.findall(r"causes/(\w+):\S+ another cause, .* \(https://example\.org/1\)", done.stderr)
+    dropped = re.findall(
+        r"causes/(\w+):\S+ the cause changed from .* \(https://example\.org/1\)", done.stderr
+    )
     assert sorted(dropped) == sorted(CHANGED)
     links = {entry.model: entry.link[-1] for entry in load_expectations(own).entries}
     assert links == {**dict.fromkeys(CHANGED, "2"), **dict.fromkeys(SAME, "1")}

@@ -119,8 +119,16 @@ def test_the_timed_step_hands_over_channels_last_tensors(sandbox: Any) -> None:
     ("model", "status", "said"),
     [
         ("dcgan", "pass", ""),
-        ("lennard_jones", "error", "the configuration did not run: args.0 is not channels_last"),
-        ("maml", "error", "the configuration did not run: example_inputs.0 is not channels_last"),
+        (
+            "lennard_jones",
+            "error",
+            "the configuration did not run: the layout of args.0 is not channels_last",
+        ),
+        (
+            "maml",
+            "error",
+            "the configuration did not run: the layout of example_inputs.0 is not channels_last",
+        ),
     ],
 )
 def test_upstreams_own_step_is_watched(

@@ -29,7 +29,7 @@ def traced(sandbox: Any, case: str, name: str) -> list[dict[str, Any]]:
 
 
 def test_a_trace_holds_the_steps_of_an_eager_case(sandbox: Any) -> None:
-    """Three marked steps, each with the operators of the model on the way there and back."""
+    """Three marked steps, each with the operators of the model in forward and backward."""
     events = traced(sandbox, CASE.format(mode="training", configuration="eager"), "eager.json")
     names = [event["name"] for event in events]
     assert {name for name in names if name.startswith("ProfilerStep")} == MARKS
@@ -64,10 +64,10 @@ def test_a_trace_replaces_no_file(sandbox: Any, tmp_path: Path) -> None:
 
 
 def test_a_case_that_fails_has_no_trace_and_says_so(sandbox: Any) -> None:
-    """The one that is refused counts, and not eager beside it, which passes."""
+    """The exit code follows the refused case; eager beside it passes."""
     path = sandbox.store_path.parent / "none.json"
     case = "toy/sum:inference:float32:b1:inductor@cpu"
     words = ("--trace", str(path), *sandbox.quick, "--store", str(sandbox.store_path))
     done = sandbox.run("repro", case, *words)
     assert (done.returncode, path.exists()) == (3, False), done.stderr
-    assert f"no trace of {case}: it ended as unsupported" in done.stderr
+    assert f"no trace of {case}: the case ended as unsupported" in done.stderr

@@ -281,7 +281,7 @@ def test_a_run_is_resumed_with_the_data_of_its_lenders_alone(monkeypatch: pytest
     assert set(planned_parts(plan, interpreter(None))[0]) == {"features"}
     timm = registry.load(registry.SUITES, "timm")
     monkeypatch.setitem(vars(timm), "digest", "0" * 16)
-    with pytest.raises(UsageError, match="data of suite 'timm' is not that with which"):
+    with pytest.raises(UsageError, match="data of suite 'timm' differs from the plan of"):
         planned_parts(plan, interpreter(None))
     own = plan_of(groups_of(features, models=("compile.latency-stack2",)), RunSettings(), [features])
     assert set(planned_parts(own, interpreter(None))[0]) == {"features"}

@@ -60,9 +60,16 @@ def test_a_run_goes_on_over_the_code_of_its_plan_alone_and_the_next_run_names_wh
     refused.append(resume())
     fake_torchbench.git(checkout, "reset", "--hard", commit)
     assert [done.returncode for done in refused] == [2] * 4, [done.stderr for done in refused]
-    said = ("code of model 'torchbench/llama'", f"torchbench {checkout}, not {other}", "threads None")
-    for done, words in zip(refused, (*said, "data of suite 'torchbench'"), strict=True):
-        assert words in done.stderr
+    messages = (
+        "code of model 'torchbench/llama' differs",
+        f"was planned with --torchbench {checkout}",
+        "--threads 3: ",
+        "data of suite 'torchbench' differs",
+    )
+    for done, message in zip(refused, messages, strict=True):
+        assert message in done.stderr
+    assert f"--torchbench {other}: " in refused[1].stderr
+    assert "was planned with the default\n  try: torchgauge run --resume " in refused[2].stderr
     ended = resume(TORCHGAUGE_TORCHBENCH=str(other))  # a variable is not typed: the plan's checkout counts
     assert "[2/2] llama eager: pass" in ended.stderr, ended.stderr
 

@@ -374,7 +374,7 @@ def test_a_package_that_went_away_is_told_by_each_command(tmp_path: Path, fake_t
 def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_torchbench: Any) -> None:
     """A model without an entry in our data is found where upstream's runner looks, and its row notes that.
 
-    A folder without a class is no model, and a mistyped name is refused with the nearest one.
+    A folder without a class is not a model, and a mistyped name is refused with the nearest one.
     """
     checkout = tmp_path / "checkout"
     fake_torchbench.write(checkout)
@@ -401,7 +401,7 @@ def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_to
     rows = json.loads(cli("results", "query", "--store", str(tmp_path / "store"), "--json").stdout)
     assert [row["status"] for row in rows] == ["pass"] * 6
     shown = cli("results", "show", rows[0]["case_id"], "--store", str(tmp_path / "store"))
-    assert "torchgauge has no data on this model" in shown.stdout
+    assert "the data file has no entry for this model" in shown.stdout
     mistyped = cli("run", "torchbench", "--models", "my_nte", *where)
     assert mistyped.returncode == 2
     assert "did you mean my_net" in mistyped.stderr

@@ -96,7 +96,7 @@ def selectors(command: Command) -> Command:
         click.option(
             "--batch",
             type=click.IntRange(1),
-            help="items of a batch, in place of any profile; for the models that have one",
+            help="batch size of every model that takes one; overrides --batch-profile",
         ),
         click.option(
             "--processes",
@@ -321,10 +321,10 @@ def settings_of(
 
 
 def typed_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that the command line itself names, not a variable, by their names."""
+    """Return the settings that the command line names, by their names; a variable is not typed."""
     source = click.get_current_context().get_parameter_source("torchbench")
-    own = options if source is click.core.ParameterSource.COMMANDLINE else {**options, "torchbench": None}
-    settings, sources = settings_of(own)
+    typed = options if source is click.core.ParameterSource.COMMANDLINE else {**options, "torchbench": None}
+    settings, sources = settings_of(typed)
     return {each.name: getattr(settings, each.name) for each in sources if each.source == "flag"}
 
 

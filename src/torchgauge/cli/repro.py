@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,12 @@ from torchgauge.errors import InfrastructureError, UsageError
 
 
 def _new_file(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
-    """Return the whole path of a file that may be made, "" for none; raises :class:`UsageError`."""
+    """Return the absolute path of a new file, "" for none; raises :class:`UsageError`."""
     if value is None:
         return ""
     path = Path(value).absolute()
     if path.exists():
-        raise UsageError(f"--trace {value} exists", hint="name a new file")
+        raise UsageError(f"--trace {value} exists already", hint="--trace OTHER_FILE")
     if not path.parent.is_dir():
         raise UsageError(f"--trace {value}: {path.parent} is not a folder", hint=f"mkdir -p {path.parent}")
     return str(path)
@@ -51,7 +52,7 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, value: str |
     "--trace",
     metavar="FILE",
     callback=_new_file,
-    help="write a profiler's trace of three more steps, for Perfetto; packed where FILE ends with .gz",
+    help="write a PyTorch profiler trace of three more steps, for Perfetto; gzip if FILE ends with .gz",
 )
 @verbosity
 @JSON
@@ -89,7 +90,10 @@ def command(case: str, store: str, trace: str, as_json: bool, **options: Any) ->
     if trace and Path(trace).exists():
         aside([f"trace in {trace}"])
     elif trace:
-        why = (dict(row.facts).get("trace_unknown") or f"it ended as {row.status.value}" for row in named)
-        aside([f"no trace of {case}: {next(why, 'it did not run')}"])
+        reasons = [
+            dict(row.facts).get("trace_unknown") or f"the case ended as {row.status.value}" for row in named
+        ]
+        show = shlex.join(["torchgauge", "results", "show", case, "--store", store])
+        aside([f"no trace of {case}: {(*reasons, 'the case did not run')[0]}", f"  try: {show}"])
         sys.exit(report.exit_code or InfrastructureError.exit_code)
     sys.exit(report.exit_code)

@@ -90,7 +90,7 @@ MARKS: dict[str, str] = {
     "new": "failed at its newest result, and did better at the one before",
     "unexpected": "differs from what the data file promises for this device (a pass where it says nothing)",
     "expected": "not a pass, as the data file says in advance, with a reason",
-    "other_cause": "fails as the data file says, and by another cause than it names",
+    "other_cause": "has the expected status, but not the expected cause",
     "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): not a pass",
     "other_model": "built with another number of parameters than its suite declares for size full",
     "unchecked": "compared with no reference: not a pass, and its times count nowhere",

@@ -113,7 +113,7 @@ asked for, not the model that its name says, or nothing says that its numbers ar
 
 WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.DEGRADED: "not by the requested path",
-    Modifier.OTHER_CAUSE: "not by the cause that the data file expects",
+    Modifier.OTHER_CAUSE: "has the expected status, but not the expected cause",
     Modifier.OTHER_MODEL: "not the model that its suite declares",
     Modifier.UNCHECKED: "no result was compared with a reference",
     Modifier.UNSTEADY: "its step times are in doubt",

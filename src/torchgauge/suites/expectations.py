@@ -95,7 +95,8 @@ def expectations_of(document: Document) -> ExpectationTable:
         if entry.status in (Status.NOT_RUN, Status.INFRA):
             raise refuse(document, f"{at}.status", f"{entry.status.value!r} says nothing of a case")
         if entry.cause is not None and entry.status in (Status.PASS, Status.SKIPPED):
-            raise refuse(document, f"{at}.cause", f"{entry.status.value!r} has no cause")
+            problem = f"an entry with status {entry.status.value!r} must not have a cause"
+            raise refuse(document, f"{at}.cause", problem, "remove the line `cause`")
     return ExpectationTable(fields.device, fields.expectations)
 
 

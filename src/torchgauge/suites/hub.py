@@ -1,7 +1,7 @@
-"""Pretrained weights from a hub: what is said where they cannot be had; worker side only.
+"""Pretrained weights from a hub, and the reasons why they are missing; worker side only.
 
 The libraries that fetch weights wrap the reason several times and differ from version to version, so it is
-looked for by name along what they hand on.
+found by class name in the exception chain.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _NOT_THERE = {"GatedRepoError", "RepositoryNotFoundError", "RevisionNotFoundErro
 def reaching_hub(source: str) -> Iterator[None]:
     """Load the weights of ``source`` inside it.
 
-    Raises :class:`NoNetworkError` where the hub was not reached, and :class:`MissingDataError` where it does
-    not give them; every other error passes.
+    Raises :class:`NoNetworkError` where the connection failed, and :class:`MissingDataError` where the hub
+    refuses them; every other error passes.
     """
     try:
         yield
     except Exception as error:
         if (link := refusal(error, _UNREACHABLE)) is not None:
             raise NoNetworkError(
-                f"the weights of {source} are not cached and the hub was not reached: {_first(link)}",
-                hint="allow the network (unset HF_HUB_OFFLINE), or fetch them beforehand",
+                f"the weights of {source} are not in the cache, and the hub is unreachable: {_first(link)}",
+                hint="unset HF_HUB_OFFLINE",
             ) from error
         if (link := refusal(error, _NOT_THERE)) is not None:
             raise MissingDataError(
-                f"the hub does not give the weights of {source}: {_first(link)}",
-                hint="accept the model's licence on the hub and log in",
+                f"the hub refused the weights of {source}: {_first(link)}",
+                hint="hf auth login, after you accept the licence of a gated model on its page",
             ) from error
         raise
 

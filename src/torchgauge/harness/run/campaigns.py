@@ -33,6 +33,7 @@ from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.harness.run.absent_devices import refuse_absent, refuse_quarantined
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rank_devices import refuse_elsewhere, refuse_launched, refuse_too_many
+from torchgauge.harness.run.rows import option_of
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.records import Group, Plan, Provenance, RunSettings
@@ -184,10 +185,10 @@ def resumed_campaign(
     python: str | None = None,
     typed: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[Campaign, RunFolder]:
-    """The campaign of the run folder at ``path``, to be continued.
+    """Return the campaign of the run folder at ``path``, to be continued.
 
-    Raises :class:`UsageError` where the folder is no run, and where a ``typed`` setting, the data of a
-    suite or the code of a model is not that of its plan.
+    Raises :class:`UsageError` where ``path`` is not a run folder, and where a ``typed`` setting, the data of
+    a suite or the code of a model differs from the plan.
     """
     options = executor_options(executor, executor_words or {})
     folder = RunFolder(Path(path))
@@ -213,31 +214,34 @@ def resumed_campaign(
 
 
 def refuse_other_settings(plan: Plan | ComparisonPlan, typed: Mapping[str, object]) -> None:
-    """Raise :class:`UsageError` where a setting that was ``typed`` is not that of ``plan``."""
+    """Raise :class:`UsageError` where a ``typed`` setting differs from the setting of ``plan``."""
+    verb, default = "run" if isinstance(plan, Plan) else "ab", RunSettings()
     for name, value in typed.items():
         if value != (planned := getattr(plan.settings, name)):
+            option = "the default" if planned == getattr(default, name) else option_of(name, planned)
             raise UsageError(
-                f"{plan.run_id} was planned with {name} {planned}, not {value}",
-                hint="resume it without that option, or start a new run",
+                f"{option_of(name, value)}: {plan.run_id} was planned with {option}",
+                hint=f"torchgauge {verb} --resume {plan.run_id}",
             )
 
 
 def refuse_changed_digests(plan: Plan | ComparisonPlan, suites: Iterable[Suite]) -> None:
-    """Raise :class:`UsageError` for a suite's data or a model's code that is not that of ``plan``."""
+    """Raise :class:`UsageError` for data of a suite or code of a model that differs from ``plan``."""
     planned = dict(plan.suite_digests)
     for name, digest in digests_of(suites, plan.groups).items():
         if planned.get(name, digest) != digest:
             what = "code of model" if "/" in name else "data of suite"
             raise UsageError(
-                f"the {what} {name!r} is not that with which {plan.run_id} was planned",
-                hint="start a new run, or bring back the files, the commit and the torchgauge of the plan",
+                f"the {what} {name!r} differs from the plan of {plan.run_id}",
+                hint="restore the plan's files, commit and torchgauge, or start a new run",
             )
 
 
 def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dict[str, Device]]:
-    """The suites and devices of the groups of ``plan``, as ``there`` has them.
+    """Return the suites and devices of the groups of ``plan`` in the interpreter ``there``.
 
-    Raises :class:`UsageError` for what is not there, and for data or model code that is not the plan's.
+    Raises :class:`UsageError` for an absent suite or device, and for data or model code that differs from
+    the plan.
     """
     suites = suites_of(there, list(dict.fromkeys(group.workload.suite for group in plan.groups)))
     refuse_changed_digests(plan, suites.values())
@@ -255,8 +259,8 @@ def repro_campaign(
 ) -> Campaign:
     """Return a campaign that runs the case called ``case`` again, eager beside it.
 
-    ``trace`` is the file for a profiler's trace of its steps, "" for none; raises :class:`UsageError` for one
-    of a check.
+    ``trace`` is the file for a profiler's trace of its steps, "" for none; raises :class:`UsageError` for a
+    trace of a check.
     """
     refuse_launched(os.environ)
     name = parse_case_id(case)
@@ -268,7 +272,8 @@ def repro_campaign(
     target = parse_target(name.device)
     group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
     if trace and group.checks:
-        raise UsageError(f"{case} is a check, which has no steps", hint="--trace with a case of a model")
+        problem = f"--trace: {case} is a check, and a check has no steps"
+        raise UsageError(problem, hint="the same command without --trace")
     *before, named = group.cases
     group = replace(group, cases=(*before, replace(named, trace=trace)))
     groups = refuse_too_many(there, refuse(there, [group], devices), devices)

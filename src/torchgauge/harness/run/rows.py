@@ -99,7 +99,7 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
     """The result of ``planned`` with summaries, expectation and the command that reproduces it."""
     known = {**METRICS, **{metric.name: metric for metric in plan.metrics}}
     outcome = _of_known_units(planned, outcome, known)
-    # one line: a stranger may speak
+    # one line of visible text: untrusted code may have written the reason
     outcome = replace(outcome, reason=visible(" ".join(_reason(plan, planned, outcome).split())))
     added = derived(planned, outcome, plan.settings.confidence, known)
     quiet = outcome.status is Status.PASS and not context.teardown
@@ -131,13 +131,13 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
 
 
 def other_cause(planned: PlannedCase, outcome: Outcome) -> str:
-    """Return which cause ``outcome`` has in the place of the expected one; empty where none is recorded."""
+    """Return the cause of ``outcome`` where it is not the expected cause; empty where none is expected."""
     wanted = planned.expectation.cause if planned.expectation else ""
     if not wanted:
         return ""
     workload, backend = planned.case.workload, planned.case.configuration.backend
-    where = {"suite": workload.suite, "model": workload.model, "backend": backend}
-    cause = cause_of({**where, "status": outcome.status.value, "exit": None, **ending(outcome)})
+    row_fields = {"suite": workload.suite, "model": workload.model, "backend": backend}
+    cause = cause_of({**row_fields, "status": outcome.status.value, "exit": None, **ending(outcome)})
     return "" if matches(wanted, cause) else f"{cause} (expected: {wanted})"
 
 
@@ -223,6 +223,12 @@ def reproduce_command(case: Case, settings: RunSettings, python: str = "") -> st
         if item.name in _FLAGS and value != getattr(default, item.name):
             words += _FLAGS[item.name](value)
     return shlex.join(words)
+
+
+def option_of(name: str, value: Any) -> str:
+    """Return the option that gives the setting ``name`` this ``value``."""
+    option = f"--{name.removesuffix('_s').replace('_', '-')}"
+    return shlex.join(_FLAGS[name](value) if name in _FLAGS else [option, str(value)])
 
 
 def _reason(plan: Plan, planned: PlannedCase, outcome: Outcome) -> str:

@@ -1,7 +1,7 @@
 """The layout that a configuration gives to tensors of four dimensions, such as channels-last.
 
-A model may make tensors of its own in any layout. So what a step reads is looked at before and after it is
-timed, and what enters the module while eager is checked. Runs in the worker.
+A model may create tensors in any layout. So the tensors that a step reads are checked after each checked step
+and each timed block, and the module's inputs while eager is checked. Runs in the worker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torchgauge.errors import NotOfferedError, NotRunError
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.suites.leaves import leaves
 
-OTHER = "the configuration did not run: {path} is not {name}"
+OTHER = "the configuration did not run: the layout of {path} is not {name}"
 
 
 def lay_out(subject: Subject, name: str) -> None:
@@ -24,11 +24,11 @@ def lay_out(subject: Subject, name: str) -> None:
 
     Raises :class:`NotOfferedError` where all of them have it as they are.
     """
-    others = dict(_others(subject.built.tensors(subject), name))
-    if not others:
+    misplaced = dict(_others(subject.built.tensors(subject), name))
+    if not misplaced:
         problem = f"{name} changes nothing: no input and no parameter of four dimensions has another layout"
         raise NotOfferedError(problem)
-    for tensor in others.values():
+    for tensor in misplaced.values():
         tensor.data = tensor.data.contiguous(memory_format=getattr(torch, name))
 
 

@@ -8,8 +8,8 @@ The rule:
   narrow as the file's words allow, before the entry that selected it until now.
 - An entry stands as long as any case that it selects ends as it says, or does not count. An entry of which no
   case has a row, or that declares a skip, stands too.
-- An entry without a cause gets that of the rows which end as it says, where they have one and a case counts.
-  Where a case had another cause before, the entry was about that one.
+- An entry without a cause gets the cause of the rows with its status, if they have exactly one and a case
+  counts. If a case had an earlier cause, the entry refers to the earlier cause.
 - Else, an entry that names one case exactly is removed. One with patterns or fewer fields may be about cases
   that nobody ran, so it is marked with a comment, and removed only when asked for.
 """
@@ -117,13 +117,13 @@ def proposal(file: ExpectationFile, cases: Sequence[CaseEvidence], ask: Ask) -> 
             failing.append((place, each))
     edits, unlinked, unnamed = _new_entries(file, cases, failing, ask)
     removed, marks = _old_entries(file.table, seen, ask)
-    causes, mixed = _missing_causes(file.table, seen)
+    causes, mixed_notes = _missing_causes(file.table, seen)
     edits = Edits(removed, marks, causes, edits.before, edits.appended, frozenset(seen))
     change = removed or marks or causes or edits.new or _has_marks(file, edits)
     text = file.edited(edits) if change else file.text
     _check(file, text, cases, {each.case.id for each in unnamed})
-    moved = [_moved(file.table.entries[place], each) for place, each in failing if place is not None]
-    notes = (*_notes(cases, unnamed), *filter(None, moved), *mixed)
+    cause_notes = [_cause_note(file.table.entries[at], each) for at, each in failing if at is not None]
+    notes = (*_notes(cases, unnamed), *filter(None, cause_notes), *mixed_notes)
     return Proposal(file, text, len(edits.new), len(removed), len(marks), len(causes), unlinked, notes)
 
 
@@ -167,7 +167,10 @@ def _needs_entry(file: ExpectationFile, place: int | None, each: CaseEvidence) -
 
 
 def _is_said(each: CaseEvidence, status: Status, cause: str | None) -> bool:
-    """Return whether the case ends with ``status`` by ``cause``; where that is empty, by no new one."""
+    """Return whether the case ends with ``status`` and ``cause``.
+
+    An empty ``cause`` matches unless the newest cause is new.
+    """
     if each.status is not status or not each.causes:
         return each.status is status
     new = each.causes[-1]
@@ -175,30 +178,31 @@ def _is_said(each: CaseEvidence, status: Status, cause: str | None) -> bool:
 
 
 def _missing_causes(table: ExpectationTable, seen: Mapping[int, _Seen]) -> tuple[dict[int, str], list[str]]:
-    """Return causes for entries that have none, and sentences on entries whose rows differ in it."""
+    """Return causes for entries without a cause, and notes on entries whose rows have several causes."""
     causes: dict[int, str] = {}
-    mixed: list[str] = []
+    notes: list[str] = []
     for place, found in seen.items():
         entry = table.entries[place]
         alike = (*found.standing, *found.undecided)
         rows = [each for each in alike if each.row["status"] == entry.status.value]
         names = dict.fromkeys(cause for each in rows for cause in each.causes)
         if entry.cause is None and len(names) > 1:
-            differ = f"its rows have {len(names)} causes, and none is recorded: {'; '.join(names)}"
+            problem = f"no cause recorded: its rows have {len(names)} causes: {'; '.join(names)}"
+            hint = "try: split the entry by `case`, or write `cause` by hand"
             chosen = [f"{name} {value}" for name in SELECTORS if (value := getattr(entry, name)) is not None]
-            mixed.append(f"{first_line(', '.join(chosen))}: {differ}")
+            notes.append(f"{first_line(', '.join(chosen))}: {problem}; {hint}")
         elif entry.cause is None and names and found.standing:
             causes[place] = _in_yaml(*names)
-    return causes, mixed
+    return causes, notes
 
 
-def _moved(entry: ExpectationFields, each: CaseEvidence) -> str:
-    """Return what becomes of reason and link of ``entry`` where only the cause of the case changed."""
+def _cause_note(entry: ExpectationFields, each: CaseEvidence) -> str:
+    """Return a note on the changed cause of a case of ``entry``; empty where its status changed too."""
     if each.status is not entry.status:
         return ""
     old = entry.cause or each.causes[-2]
-    dropped = f"reason and link of the old one are dropped ({entry.link})"
-    return f"{first_line(each.case.id)}: another cause, {each.causes[-1]}, in the place of {old}: {dropped}"
+    dropped = f"the new entry drops the old reason and the old link ({entry.link})"
+    return f"{first_line(each.case.id)}: the cause changed from {old} to {each.causes[-1]}: {dropped}"
 
 
 def _new_entries(

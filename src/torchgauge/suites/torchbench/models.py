@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FLOAT32 = ("float32", AUTOCAST)
 _ENV_CHECK = "torchbenchmark.util.env_check"
-UNLISTED = "torchgauge has no data on this model: what its eval() does beyond its module is left out"
+UNLISTED = "the data file has no entry for this model: in inference, a step omits the rest of eval()"
 """Fact of the row of a model that only the checkout has."""
 
 
@@ -59,12 +59,14 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
             offline = Offline(recipe.get("configs", {}), given.without_weights)
             facts.refused = offline.refused
             offline.install(recipe.get("libraries", ()))
-            if token := recipe.get("variable"):  # upstream's door to a download, and nothing is downloaded
+            if token := recipe.get(
+                "variable"
+            ):  # upstream requires it for a download; random weights need none
                 os.environ.setdefault(token, "none, since nothing is downloaded")
         elif (token := recipe.get("variable")) and token not in os.environ:
             raise MissingDataError(
-                f"its weights take a token, and {token} is not set in the worker",
-                hint=f"set {token}, and TORCHGAUGE_PASS_ON={token}",
+                f"{token} is not set in the worker: the hub requires a token for these weights",
+                hint=f"export {token}=TOKEN TORCHGAUGE_PASS_ON={token}",
             )
         upstream = Upstream(workload, recipe, given.root)
         model = upstream.construct(HOST)
@@ -213,7 +215,7 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
         built.module.eval()
         built.steps = ModuleSteps(facts)
         if beyond:
-            built.facts["step"] = f"the module alone: upstream's eval() also {beyond}{_share(recipe)}"
+            built.facts["step"] = f"the module only: upstream's eval() also {beyond}{_share(recipe)}"
         return built
     if not upstream.workload.dtype.startswith(_FLOAT32):
         raise NotOfferedError(f"upstream's own step is run in float32, not in {upstream.workload.dtype}")
@@ -244,8 +246,10 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
 
 
 def _share(recipe: Mapping[str, Any]) -> str:
-    """Return the share of time of what a step leaves out, empty where nobody measured it."""
+    """Return the share of the time of ``eval()`` that a step omits, empty where it was not measured."""
     share = recipe.get("left_out")
     if share is None:
         return ""
-    return f", {share:.0%} of its time on a CPU" if share else ", less than 1% of its time on a CPU"
+    return (
+        f" ({share:.0%} of eval()'s time on a CPU)" if share else " (less than 1% of eval()'s time on a CPU)"
+    )

@@ -25,7 +25,7 @@ from torchgauge.errors import (
 from torchgauge.suites.lacking import absent_package, handed_on, refusal
 
 _INTERNAL = "torchbenchmark.util.framework.fb"
-"""A folder that only exists in upstream's own builds: asked when data is missing."""
+"""Package of upstream's internal builds; models import it when data is missing."""
 _NEEDS_HUB = re.compile(r"couldn't connect|offline mode|is not a local folder", re.IGNORECASE)
 _OF_TORCH = {"triton"}
 _NO_OPERATORS = "Couldn't load custom C++ ops"
@@ -93,7 +93,7 @@ def _say_inputs(error: Exception, facts: Facts) -> None:
 
 
 def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
-    """The reason behind ``error``; None where it is a failure of the model itself."""
+    """Return the reason behind ``error``; None for a failure of the model itself."""
     chain = list(handed_on(error))
     first = f"{type(error).__name__}: {_first_line(error)}"
     if isinstance(error, NotImplementedError) and raised_in(error, facts.built_from or facts.checkout):
@@ -102,7 +102,7 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
         return NotOfferedError(f"its code asks for CUDA whatever the device: {first}")
     if _wants_data(chain, facts):
         return MissingDataError(
-            f"it reads {facts.data}, which is not there ({first})",
+            f"{facts.data} is not in the checkout: {first}",
             hint=f"cd {facts.checkout} && python install.py {facts.name}",
         )
     refused = refusal(error)
@@ -116,8 +116,8 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
         )
     if any(_NO_OPERATORS in str(link) for link in chain):
         return MissingPackageError(
-            "torchvision's compiled operators do not load here: it was built for another torch",
-            hint="pip install torchvision of the release and build (CPU or GPU) that fits your torch",
+            "torchvision's compiled operators do not load: torchvision was built for another torch",
+            hint="pip install torchvision==VERSION, with the VERSION and build (CPU or GPU) for your torch",
         )
     if absent := absent_package(error):
         return MissingPackageError(f"package {absent!r} is not installed", hint=facts.install(absent))
@@ -133,7 +133,7 @@ def raised_in(error: BaseException, folder: Path) -> bool:
 
 
 def _wants_data(chain: Sequence[BaseException], facts: Facts) -> bool:
-    """Whether data that is declared for the model is not there, and ``chain`` is about that."""
+    """Return whether declared data of the model is missing, and ``chain`` reports that."""
     root = facts.built_from or facts.checkout
     declared = [root / place.format(model=facts.name) for place in facts.places]
     for place in (str(path) for path in declared if not path.exists()):
