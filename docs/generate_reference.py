@@ -146,7 +146,7 @@ def plugins() -> str:
 
 
 def torchbench_steps() -> str:
-    """What a step of each TorchBench model in the data file is."""
+    """Return the page with the step of each TorchBench model in the data file."""
     rows = []
     for model in load_suite_file(DATA / "torchbench.yaml", recipe_type=TorchBenchRecipe):
         recipe = msgspec.convert(model.recipe, TorchBenchRecipe)
@@ -159,10 +159,10 @@ def torchbench_steps() -> str:
     return "\n".join(
         [
             "# Steps of TorchBench's models\n",
-            "Training is upstream's `invoke()` in every model. In inference a step is that (`invoke`), or",
-            "one call of the module with the inputs of `get_module()` (`module`). The latter leaves out what",
-            "`eval()` does beyond it: the table gives its share of the time of `invoke()` on a CPU, in",
-            "float32, at our batch.",
+            "Training is upstream's `invoke()` in every model. In inference, a step is `invoke()` (`invoke`) or",
+            "one call of the module with the inputs of `get_module()` (`module`). A `module` step omits the rest",
+            'of `eval()`. The column "left out" gives the omitted share of the time of `invoke()`, on a CPU in',
+            "float32 at our batch.",
             "See [how to run them](../how-to/torchbench.md#what-a-step-is).\n",
             table(("model", "inference", "beyond the module, its `eval()`", "left out", "compiled"), rows),
         ]
