@@ -100,7 +100,7 @@ def test_infinities_and_nans_by_design_pass(rows: dict[str, Result]) -> None:
     ],
 )
 def test_other_infinities_and_nans_fail(rows: dict[str, Result], case: str, reason: str) -> None:
-    """They are new, in other places, or all that there is."""
+    """The result adds a NaN, moves an infinity, or holds only NaN."""
     row = rows[f"{case} inference"]
     assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.NONFINITE)
     assert row.reason.startswith(reason)

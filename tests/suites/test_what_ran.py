@@ -143,6 +143,6 @@ def test_a_step_that_calls_its_module_inside_of_a_transform_is_compiled_whole(
 def test_a_model_without_a_place_for_another_module_is_compiled_whole(
     run: Callable[..., dict[str, Any]],
 ) -> None:
-    """Its ``set_module`` is not implemented, and its ``eval()`` is compiled."""
+    """``maml`` does not implement ``set_module``, so its whole ``eval()`` is compiled."""
     rows = run("inference", "maml", "eager,faithful")
     assert {row["status"] for row in rows.values()} == {"pass"}, rows

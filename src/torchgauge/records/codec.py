@@ -21,8 +21,10 @@ SCHEMA_VERSION = 6
 """Version of every record; ``results/migrations.py`` reads the older ones."""
 
 LATER = "later"
-"""Key in the metadata of a field that came after records were stored: at its default it is left out, so that
-the digests of stored plans stay as they were."""
+"""Metadata key of a field added after records were stored.
+
+At its default the field is omitted, so digests of stored plans do not change.
+"""
 
 Scalar = typing.Union[str, int, float, bool, None]
 Record = TypeVar("Record")

@@ -120,10 +120,10 @@ class Result:
 
     @property
     def unexpected(self) -> bool:
-        """Whether the status or its cause is not what the data file expects (``pass`` when it says nothing).
+        """Return whether status or cause differs from the data file's (``pass`` without an entry).
 
-        Statuses that say nothing against the model are unexpected only where another was promised, and an
-        unchecked pass is no news where wrong numbers are expected.
+        Statuses of cases that were not attempted are unexpected only where the data file has an entry. An
+        unchecked pass is expected where wrong numbers are.
         """
         if self.unchecked and self.expected is Status.FAIL_ACCURACY:
             return False
@@ -143,7 +143,7 @@ class Result:
 
     @property
     def other_cause(self) -> str:
-        """Which cause the status has in the place of the expected one; empty where it has that one."""
+        """Return the actual cause where it is not the expected cause; empty otherwise."""
         return self._why(Modifier.OTHER_CAUSE)
 
     @property

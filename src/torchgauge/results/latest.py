@@ -146,7 +146,7 @@ class StoredRows:
 
     @property
     def last_passed(self) -> frozenset[str]:
-        """Keys of the cases that passed when they were last measured, whether they are skipped now or not."""
+        """Return the keys of the cases that passed when last measured, even if they are skipped now."""
         tried = self.saying.filter(pc.not_equal(self.saying.table["status"], Status.SKIPPED.value))
         return frozenset(tried.newest("case_key").of("status", ["pass"]).table["case_key"].to_pylist())
 

@@ -19,10 +19,10 @@ _LIBRARIES = frozenset({"huggingface_hub", "urllib3", "httpx", "httpcore", "requ
 
 
 def handed_on(error: BaseException) -> Iterator[BaseException]:
-    """Yield ``error`` and each exception that it hands on, the outermost first.
+    """Yield ``error`` and the exceptions behind it, the outermost first.
 
-    It hands on what it was raised from. What was merely being handled is handed on by an ``ImportError`` or
-    ``OSError`` in words alone: one with the name of a module, or with a number, is a failure of its own.
+    Follow ``__cause__``. Follow ``__context__`` only from an ``ImportError`` without ``name`` or an
+    ``OSError`` without ``errno``: these report the handled exception.
     """
     seen: list[BaseException] = []
     link: BaseException | None = error
@@ -36,7 +36,7 @@ def handed_on(error: BaseException) -> Iterator[BaseException]:
 
 
 def absent_package(error: BaseException) -> str:
-    """Return the package that is not installed and whose import ``error`` hands on; empty where none is."""
+    """Return the first module behind ``error`` whose package is not installed; empty where there is none."""
     for link in handed_on(error):
         if isinstance(link, ModuleNotFoundError) and link.name and not _is_installed(link.name):
             return link.name
@@ -44,12 +44,12 @@ def absent_package(error: BaseException) -> str:
 
 
 def refusal(error: BaseException, names: AbstractSet[str] = _REFUSED) -> BaseException | None:
-    """Return the refused connection that ``error`` is, as itself or as its library words it, or None.
+    """Return the exception behind ``error``, or ``error``, that reports a refused connection, or None.
 
-    ``names`` are those of the classes that a refusal may have.
+    ``names`` are the class names of such exceptions.
     """
     for link in handed_on(error):
-        if isinstance(link, HTTPError):  # that one is an answer
+        if isinstance(link, HTTPError):  # the server answered
             return None
         if names & {kind.__name__ for kind in type(link).__mro__}:
             return link

@@ -12,11 +12,14 @@ from torchgauge.suites.suite import HOST
 
 CASTABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 NAMES = 6
-"""Names that a row holds at most."""
+"""Maximum number of tensor names in a row."""
 
 
 class Placed(NamedTuple):
-    """A module and its inputs; ``kept`` holds the name and dtype of each inexact tensor of another dtype."""
+    """A module and its inputs.
+
+    ``kept`` has name and dtype of each floating-point or complex tensor whose dtype is not the workload's.
+    """
 
     module: Any
     args: Any
@@ -28,15 +31,15 @@ def placed(module: Any, args: Any, kwargs: Any, device: Any, dtype: Any, *, apar
     """Return ``module`` and its inputs on ``device`` in ``dtype``, as copies where they are to be ``apart``.
 
     Real floating-point tensors are cast where their dtype differs. Complex, float8 and integer tensors keep
-    their dtype, and so do tensors that share memory with one of another dtype. A module whose tensors have
-    ``dtype`` in part was cast by its author: it and its inputs are moved only. Tensors that are there already
-    are not copied.
+    their dtype, and so do tensors that share memory with one of another dtype. If only some tensors of the
+    module have ``dtype``, its author has cast it: it and its inputs are moved only. Tensors that already are
+    on ``device`` in their dtype are not copied.
     """
     if apart:
         memo: dict[int, Any] = {}
-        held = [table[key] for _, table, key in _owners(module)]
-        shared = _sharing((*held, *(tensor for _, tensor in _tensors((args, kwargs), ""))))
-        for one in held:  # by itself, the copy of a parameter has memory of its own
+        module_tensors = [table[key] for _, table, key in _owners(module)]
+        shared = _sharing((*module_tensors, *(tensor for _, tensor in _tensors((args, kwargs), ""))))
+        for one in module_tensors:  # by itself, the copy of a parameter has memory of its own
             if isinstance(one, torch.nn.Parameter) and _plain(one) and _key(one) in shared:
                 memo[id(one)] = torch.nn.Parameter(copy.deepcopy(one.detach(), memo), one.requires_grad)
         module = copy.deepcopy(module, memo)
@@ -63,14 +66,14 @@ class _Placing:
 
     def place(self, module: Any, args: Any, kwargs: Any) -> Placed:
         owners = list(_owners(module))
-        held = [(f"{name}.{key}".lstrip("."), table[key]) for name, table, key in owners]
+        module_tensors = [(f"{name}.{key}".lstrip("."), table[key]) for name, table, key in owners]
         given = [*_tensors(args, "args"), *_tensors(kwargs, "kwargs")]
-        dtypes = {tensor.dtype for _, tensor in held if tensor.dtype in CASTABLE}
+        dtypes = {tensor.dtype for _, tensor in module_tensors if tensor.dtype in CASTABLE}
         self.cast = len(dtypes) < 2 or self.dtype not in dtypes
-        self._groups = _sharing(tensor for _, tensor in (*held, *given))
+        self._groups = _sharing(tensor for _, tensor in (*module_tensors, *given))
         kept = [
             f"{name} {str(tensor.dtype).removeprefix('torch.')}"
-            for name, tensor in (*held, *given)
+            for name, tensor in (*module_tensors, *given)
             if self._dtype_of(tensor) not in (None, self.dtype)
         ]
         if isinstance(module, torch.nn.Module):
@@ -93,7 +96,7 @@ class _Placing:
         return self.dtype if castable and tensor.dtype in CASTABLE else tensor.dtype
 
     def _group(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Return the tensors that share memory, of which ``tensor`` is one; none where it has its own."""
+        """Return the tensors that share memory with ``tensor``, itself included; empty if it is unshared."""
         return self._groups.get(_key(tensor), []) if _plain(tensor) else []
 
     def _of_module(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -117,7 +120,7 @@ class _Placing:
         return moved.requires_grad_() if tensor.requires_grad else moved
 
     def _view(self, tensor: torch.Tensor, dtype: Any, group: list[torch.Tensor]) -> torch.Tensor:
-        """Return the view of the placed memory of ``group`` that ``tensor`` is of the memory where it was."""
+        """Copy the shared memory of ``group`` once; return the copy's view that corresponds to ``tensor``."""
         key, unit = _key(tensor), max(one.element_size() for one in group)
         first = min(low for low, _ in map(_span, group)) // unit
         base = self._bases.get(key)
@@ -157,10 +160,9 @@ def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
 
 
 def _sharing(tensors: Iterable[torch.Tensor]) -> dict[int, list[torch.Tensor]]:
-    """Return the tensors of each storage that several of ``tensors`` share, as aliases that stay as they are.
+    """Return, by storage, detached aliases of the ``tensors`` that share it.
 
-    A parameter is placed by exchanging its data: without an alias its storage could be freed, and another
-    one have its address.
+    The aliases keep a storage alive while parameters exchange their data, so that its address is not reused.
     """
     groups: dict[int, dict[int, torch.Tensor]] = {}
     for tensor in filter(_plain, tensors):

@@ -28,7 +28,8 @@ class FailedCase:
 class FailureCluster:
     """Cases that end alike: one fingerprint, or one status of one model where there is none.
 
-    ``ended`` is the word for how: a status, alone or of another cause, a modifier, or ``not planned``.
+    ``ended`` is how the cases ended: a status, a status with `` of another cause``, a modifier, or
+    ``not planned``.
     """
 
     key: str

@@ -161,4 +161,4 @@ _NOISE: dict[str, Fails] = {
     "signal": ending(signal.SIGABRT),
 }
 SAME = {name: (fails, fails) for name, fails in _NOISE.items()} | {"moved": (moved, moved_since)}
-"""Eleven models that fail by the same cause each night, in a process whose numbers and paths are others."""
+"""Eleven models with one cause each, whose messages have different numbers and paths each night."""

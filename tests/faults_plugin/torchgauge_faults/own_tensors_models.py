@@ -15,7 +15,7 @@ Pair = collections.namedtuple("Pair", "first second")  # noqa: PYI024  as progra
 
 
 def one_memory(*tensors: torch.Tensor) -> None:
-    """Raise where ``tensors`` do not share memory; compiled code does not ask."""
+    """Raise where ``tensors`` do not share memory; compiled code skips this check."""
     if not torch.compiler.is_compiling():
         assert len({one.untyped_storage().data_ptr() for one in tensors}) == 1, "other memory"
 

@@ -92,7 +92,7 @@ def test_it_is_within_thirty_percent_from_the_first_answer_on(at_once: int) -> N
 
 
 def test_the_quick_groups_that_end_first_make_no_answer_of_minutes_for_a_run_of_many() -> None:
-    """Two groups of 5 s ended beside slow ones: 2 min 40 were told of a run of 22 min."""
+    """Two groups of 5 s ended beside slow ones. The estimate was 2 min 40 s for a run of 22 min."""
     durations = [60.0, 5.0, 5.0, 40.0] * 8
     errors = _errors(durations, 2, [30.0] * len(durations))
     assert min(errors[:5]) > 0.5, errors

@@ -250,7 +250,7 @@ def skipped(model: str, cause: Cause, reason: str = "why") -> Result:
 
 
 def test_a_case_that_passed_and_is_skipped_now_is_a_cluster(tmp_path: Path) -> None:
-    """It stays one until it passes again; others are counted by cause, and a declared one is no failure."""
+    """It stays one until it passes again; others are counted by cause; a declared skip is not a failure."""
     lost = skipped("lost", Cause.MISSING_PACKAGE, "package 'x' is not installed")
     never, decided = skipped("never", Cause.NO_NETWORK), skipped("decided", Cause.DECLARED)
     first = [result(case("lost")), result(case("decided")), never]

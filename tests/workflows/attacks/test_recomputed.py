@@ -266,7 +266,7 @@ def test_a_lie_about_what_follows_gains_nothing(name: str, night: Night, good: F
 def test_the_cause_that_the_campaign_expects_is_the_one_that_counts(
     operator: str, modifier: str, night: Night, tmp_path: Path
 ) -> None:
-    """What a set says of its own expectation changes nothing: the row's failure is held against ours."""
+    """A set's own expectation is ignored: the failure is compared with the campaign's expectation."""
     known = Expectation(Status.ERROR, "known to lack an operator", cause="aten::gelu is missing")
     pool = night.campaign.pools[0]
     shard = replace(pool.shards[0], expected=((night.cases[0].id, known),))

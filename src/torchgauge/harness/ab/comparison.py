@@ -164,10 +164,10 @@ def planned_comparison(request: Request) -> tuple[ComparisonPlan, dict[Side, Sid
 def resumed_comparison(
     path: str, progress: AbProgress, typed: Mapping[str, object] = MappingProxyType({})
 ) -> tuple[Comparison, ComparisonFolder]:
-    """The comparison in the folder ``path``, to be continued.
+    """Return the comparison in the folder ``path``, to be continued.
 
-    Raises :class:`UsageError` where the folder is none, and where a setting that was ``typed``, the data of a
-    suite or the code of a model is not that of its plan.
+    Raises :class:`UsageError` where ``path`` is not a comparison folder, and where a ``typed`` setting, the
+    data of a suite or the code of a model differs from the plan.
     """
     refuse_launched(os.environ)
     folder = ComparisonFolder(Path(path))

@@ -52,7 +52,7 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 3 incomplete, 1 unexpected, 3 nothing measured, 0 as expected; in order."""
+        """Return 130 interrupted, 3 incomplete, 1 unexpected, 3 nothing measured, 0 as expected; in order."""
         if self.interrupted:
             return INTERRUPTED
         if self.incomplete:

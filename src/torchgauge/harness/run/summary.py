@@ -49,7 +49,7 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
 
 
 def report_lines(report: RunReport, lost: Sequence[Result] = ()) -> list[str]:
-    """Headline, counts, and the cases that must not be overlooked; ``lost`` are skipped and passed before."""
+    """Return headline, counts and the cases to look at; ``lost`` are skipped and passed before."""
     apart = report.counts[Status.PASS] - report.passed
     marks = {Status.PASS: f" ({apart} not counted)"} if apart else {}
     text = document.terminal(

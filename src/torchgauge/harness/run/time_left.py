@@ -14,9 +14,12 @@ from torchgauge.records import Group, Plan
 NEARLY = 0.7
 """The most of a group that counts as done while it is under way."""
 ENOUGH = 5
-"""Groups done before there is an answer where too little is recorded: the quick ones end first."""
+"""Finished groups before the first estimate, if fewer than a quarter have recorded times.
+
+Quick groups finish first.
+"""
 KNOWN = 0.5
-"""The trust from which on earlier runs say enough: a quarter of the groups is recorded."""
+"""Lowest ``trust`` at which recorded times suffice: a quarter of the groups has one."""
 LAST = 0.85
 """What the last groups take of what those took that had others beside them."""
 CLOSING = 0.25
@@ -60,7 +63,7 @@ class TimeLeft:
         self._done.setdefault(group, now)
 
     def seconds(self, began: float, now: float) -> float | None:
-        """Seconds left of a run that ``began``; None where neither it nor earlier runs say enough."""
+        """Return the seconds left of a run that ``began``; None while too few times are known."""
         measured = {each: at for each, at in list(self._done.items()) if self.expected.get(each, 1.0) > 0}
         tried = sum(held > 0 for held in self.expected.values())
         if self.trust < KNOWN and len(measured) < max(1, min(ENOUGH, -(-tried // 2))):

@@ -42,8 +42,8 @@ class Subject:
 
     ``call`` is what runs the mathematics: the module itself, or its compiled form. ``autocast`` makes the
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
-    what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` names the tensors
-    that are not in the workload's dtype.
+    what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` holds the
+    name and dtype of each floating-point or complex tensor whose dtype is not the workload's.
     """
 
     module: Any

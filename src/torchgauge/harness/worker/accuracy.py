@@ -96,16 +96,17 @@ def compare(
 def nonfinite(observation: Mapping[str, Any], reference: Mapping[str, Any] | None = None) -> str:
     """Return the path of the first value that holds a NaN or an infinity, or an empty string.
 
-    By design are those that ``reference`` has in the same places, unless the value is nothing but NaN.
+    Skip values whose NaNs and infinities ``reference`` has in the same places. A tensor of only NaN is always
+    returned.
     """
     for path, value in observation.items():
         tensor = _number(value) if isinstance(value, float) else value
         if not isinstance(tensor, torch.Tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
             continue
         if not bool(tensor.isfinite().all()):
-            known = None if reference is None else reference.get(path)
-            known = _number(known) if isinstance(known, float) else known
-            if bool(tensor.isnan().all()) or not _same_places(known, tensor):
+            expected = None if reference is None else reference.get(path)
+            expected = _number(expected) if isinstance(expected, float) else expected
+            if bool(tensor.isnan().all()) or not _same_places(expected, tensor):
                 return path
     return ""
 
@@ -197,9 +198,9 @@ def _number(value: float) -> torch.Tensor:
 
 
 def _yardstick(truth: Any, expected: torch.Tensor) -> torch.Tensor | None:
-    """The float64 tensor to hold ``expected`` against, as pairs of reals of a complex one.
+    """Return the float64 tensor to compare with ``expected``, as pairs of reals of a complex one.
 
-    None where there is no such: float64 may find another number of things, or none, or other infinities.
+    Return None where the float64 result has another shape, is not a tensor, or has infinities elsewhere.
     """
     pairs = expected.is_complex()
     if (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 UNFINISHED = "the process ended before one step could be profiled"
 UNTRACED = "trace_unknown"
-"""The fact that says why there is no trace that was asked for."""
+"""Name of the fact with the reason why ``--trace`` wrote no file."""
 
 
 class CloserLook:

@@ -87,11 +87,14 @@ class RssProbe:
 def peak_of_steps(
     step: Callable[[], Any], session: DeviceSession, rss: RssProbe, subject: Subject | None
 ) -> Measurement:
-    """Return ``peak_memory`` of two calls of ``step`` after one more; ``subject`` is None without torch."""
+    """Measure ``peak_memory`` over two calls of ``step`` after one warm-up call.
+
+    ``subject`` is None without torch.
+    """
     with _large_blocks_mapped() as occupy_gaps:
-        step()  # the blocks that it replaces may lie in the heap
+        step()  # frees blocks of earlier steps that may lie in the heap
         occupy_gaps()
-        held = None if subject is None else tensor_bytes(subject, step)  # what a step adds is growth
+        held = None if subject is None else tensor_bytes(subject, step)  # later tensors count as growth
         rss.reset()
         session.reset_peak_memory()
         for _ in range(STEPS):
@@ -199,10 +202,10 @@ def _give_back() -> None:
 
 @contextmanager
 def _large_blocks_mapped() -> Iterator[Callable[[], None]]:
-    """Context in which glibc maps each large block by itself and gives it back when it is freed.
+    """Make glibc map each large block separately and unmap it on free.
 
-    By default its threshold grows with the first block that is freed, and later blocks lie in the heap,
-    where a freed one stays resident. Yields a function that occupies the gaps of the heap until the end.
+    By default, the threshold rises after the first free, later blocks lie in the heap, and freed blocks stay
+    resident. Yield a function that fills the heap's gaps until the context ends.
     """
     names = ("mallopt", "malloc", "free", "mallinfo")
     option, allocate, release, counters = (_allocator(name) for name in names)

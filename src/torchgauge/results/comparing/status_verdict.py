@@ -70,10 +70,11 @@ def sides(launch: Launch) -> tuple[tuple[Side, Outcome], tuple[Side, Outcome]]:
 def judge_status(
     pair: Pair, launches: Sequence[Launch], rule_of: RuleOf, *, quarantined: bool = False
 ) -> MetricVerdict:
-    """The verdict on the status: from ``pass`` to something worse is broken, once a second launch agrees.
+    """Return the verdict on the status: from ``pass`` to worse is broken, once a second launch agrees.
 
-    A side that was not measured (skipped, infra, not run), whose model is another one or which nobody checked
-    says nothing: not comparable. A head that skips what the base measured is broken, unless data declares it.
+    A side that was not measured (skipped, infra, not run), has another model or is unchecked is not
+    comparable. Where the base passed and the head is skipped, the verdict is broken, unless a data file
+    declares the skip.
     """
     blank = blank_verdict(pair, "status", rule_of("status"), quarantined=quarantined, launches=len(launches))
     told = [launch for launch in launches if not _untold(launch)]

@@ -70,7 +70,7 @@ class RunReport:
 
     @property
     def unexpected(self) -> tuple[CaseLine, ...]:
-        """Cases whose status, or its cause, is not the expected one."""
+        """Return the cases whose status, or its cause, is not the expected one."""
         return tuple(each for each in self.cases if each.unexpected)
 
     @property

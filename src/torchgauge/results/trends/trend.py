@@ -85,7 +85,7 @@ class Series:
 
     @property
     def code_changes(self) -> tuple[Night, ...]:
-        """The nights whose model code is another one than that of the last night of which it is kept."""
+        """Return the nights whose code digest differs from the previous known digest."""
         named = [night for night in self.nights if night.code]
         return tuple(after for before, after in pairwise(named) if after.code != before.code)
 
@@ -110,7 +110,7 @@ class Suspicion:
 
     @property
     def code_changed(self) -> bool:
-        """Whether the model code changed after the good night, and by the suspect one."""
+        """Return whether the code changed between the good and the suspect night, the suspect included."""
         return any(self.good.at < night.at <= self.suspect.at for night in self.series.code_changes)
 
     @property

@@ -19,11 +19,11 @@ NO_EVIDENCE = INCOMPLETE | {Status.SKIPPED}
 
 @dataclass(frozen=True)
 class CaseEvidence:
-    """One case: its newest row that says something, and the status in which enough runs agree, by one cause.
+    """One case: its newest row with evidence, and the status on which enough runs agree, with one cause.
 
-    ``status`` is None where they do not, and ``undecided`` says why. ``causes`` are those of all rows of the
-    newest row's status, the oldest first, each once while it lasts. ``skipped`` is true where the newest row
-    of all is a skip.
+    ``status`` is None where they differ, and ``undecided`` has the reason. ``causes`` are the causes of all
+    rows with the newest row's status, the oldest first, without consecutive repeats. ``skipped`` is true
+    where the newest row of all is a skip.
     """
 
     case: Case

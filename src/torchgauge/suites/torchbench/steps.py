@@ -100,7 +100,7 @@ class ModuleSteps:
 
 
 class WholeStep(torch.nn.Module):  # type: ignore[misc]
-    """Upstream's own ``eval()`` or ``train()`` as a module, for models that run compiled in no other way.
+    """Upstream's ``eval()`` or ``train()`` as a module, for models that would otherwise run no compiled code.
 
     Upstream's runner compiles that method of every model.
     """

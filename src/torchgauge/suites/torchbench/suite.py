@@ -42,13 +42,12 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
     ``canary``: it lives in the folder of canaries. ``libraries``: whose downloads are replaced by random
     weights. ``configs``: hub name to ``model_type`` and the fields that differ from its defaults.
-    ``beyond``: what upstream's ``eval()`` does beyond one call of the module. ``eval_step: invoke`` steps
-    that too; else a step leaves it out, with the share ``left_out`` of the time. ``compiled``: whether a
-    compiler gets the module or, where no code of that would run, the whole step. ``requirements``: what pip
-    must install for it. ``data``: what it reads that its own ``install.py`` would fetch. ``synthetic``:
-    which of ``synthetic_data.DATA_SETS`` stands for that where it is not there. ``places``: where a checkout
-    holds data for which nothing stands, with ``{model}`` for the model's name. ``variable``: an environment
-    variable without which it refuses.
+    ``beyond``: the work of upstream's ``eval()`` beyond one call of the module. ``eval_step: invoke``
+    includes that work in a step; otherwise the step omits it, and ``left_out`` is the share of the time.
+    ``compiled`` is ``step`` if compiled code of the module would never run. ``requirements``: what pip must
+    install for it. ``data``: the data that its own ``install.py`` fetches. ``synthetic`` names the data set
+    that replaces missing ``data``. ``places``: paths in the checkout of data without a synthetic replacement,
+    with ``{model}`` for the model's name. ``variable``: an environment variable that the model requires.
     """
 
     canary: bool = False
@@ -88,7 +87,7 @@ class TorchBenchSuite:
         return YamlSuite(self.name, self.doc, self.data, self.builder, recipe_type=self.recipe_type)
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """Return those of the data file in its order, then those that only the checkout has.
+        """Return the models of the data file in order, then the models found only in the checkout.
 
         Raises :class:`DataFileError`.
         """
@@ -108,7 +107,7 @@ class TorchBenchSuite:
         return digest([self._listed.digest, commit])
 
     def code(self, model: str, recipe: Mapping[str, Any], builder: str) -> dict[str, str]:
-        """Return the checkout's commit, and the digest of what it holds of ``model`` and of ``builder``'s."""
+        """Return the checkout's commit, and a digest over the model's code and ``builder``."""
         path = torchbench_checkout.checkout()
         if path is None:
             return {}
@@ -145,7 +144,7 @@ class TorchBenchSuite:
 
 
 def _unlisted(folder: Path, text: str) -> ModelEntry:
-    """Return the entry of a model that only the checkout has, as the ``text`` of its code describes it."""
+    """Return the entry of a model that only the checkout has, from the ``text`` of its code."""
     canary = folder.parent.name == "canary_models"
     upstream = {
         mode: int(size[1])
