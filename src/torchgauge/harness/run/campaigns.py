@@ -272,8 +272,7 @@ def repro_campaign(
     target = parse_target(name.device)
     group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
     if trace and group.checks:
-        problem = f"--trace: {case} is a check, and a check has no steps"
-        raise UsageError(problem, hint="the same command without --trace")
+        raise UsageError(f"--trace: {case} is a check without steps", hint="the same command without --trace")
     *before, named = group.cases
     group = replace(group, cases=(*before, replace(named, trace=trace)))
     groups = refuse_too_many(there, refuse(there, [group], devices), devices)

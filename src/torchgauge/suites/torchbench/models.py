@@ -59,9 +59,8 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
             offline = Offline(recipe.get("configs", {}), given.without_weights)
             facts.refused = offline.refused
             offline.install(recipe.get("libraries", ()))
-            if token := recipe.get(
-                "variable"
-            ):  # upstream requires it for a download; random weights need none
+            # upstream requires the token for a download; random weights need none
+            if token := recipe.get("variable"):
                 os.environ.setdefault(token, "none, since nothing is downloaded")
         elif (token := recipe.get("variable")) and token not in os.environ:
             raise MissingDataError(
@@ -250,6 +249,4 @@ def _share(recipe: Mapping[str, Any]) -> str:
     share = recipe.get("left_out")
     if share is None:
         return ""
-    return (
-        f" ({share:.0%} of eval()'s time on a CPU)" if share else " (less than 1% of eval()'s time on a CPU)"
-    )
+    return f" ({f'{share:.0%}' if share else 'less than 1%'} of eval()'s time on a CPU)"
