@@ -54,8 +54,8 @@ def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "checkout"
     models = {
         "dcgan": "*self.example_inputs",
-        "lennard_jones": "self.example_inputs[0].clone().contiguous()",
-        "maml": "self.from_some_step_on()",
+        "phlippe_densenet": "self.example_inputs[0].clone().contiguous()",
+        "phlippe_resnet": "self.from_some_step_on()",
     }
     for name, inputs in models.items():
         fake.MODELS[name] = UPSTREAM.replace("{inputs}", inputs)
@@ -120,12 +120,12 @@ def test_the_timed_step_hands_over_channels_last_tensors(sandbox: Any) -> None:
     [
         ("dcgan", "pass", ""),
         (
-            "lennard_jones",
+            "phlippe_densenet",
             "error",
             "the configuration did not run: the layout of args.0 is not channels_last",
         ),
         (
-            "maml",
+            "phlippe_resnet",
             "error",
             "the configuration did not run: the layout of example_inputs.0 is not channels_last",
         ),

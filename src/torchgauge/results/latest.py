@@ -146,8 +146,9 @@ class StoredRows:
 
     @property
     def last_passed(self) -> frozenset[str]:
-        """Return the keys of the cases that passed when last measured, even if they are skipped now."""
-        tried = self.saying.filter(pc.not_equal(self.saying.table["status"], Status.SKIPPED.value))
+        """Return the keys of the cases that passed when last measured, even if they are skipped or unsupported now."""
+        untried = pa.array([Status.SKIPPED.value, Status.UNSUPPORTED.value])
+        tried = self.saying.filter(pc.invert(pc.is_in(self.saying.table["status"], untried)))
         return frozenset(tried.newest("case_key").of("status", ["pass"]).table["case_key"].to_pylist())
 
     def _at(self, places: Places) -> StoredRows:

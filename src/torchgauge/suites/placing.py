@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -38,10 +39,14 @@ def placed(module: Any, args: Any, kwargs: Any, device: Any, dtype: Any, *, apar
     if apart:
         memo: dict[int, Any] = {}
         module_tensors = [table[key] for _, table, key in _owners(module)]
-        shared = _sharing((*module_tensors, *(tensor for _, tensor in _tensors((args, kwargs), ""))))
-        for one in module_tensors:  # by itself, the copy of a parameter has memory of its own
-            if isinstance(one, torch.nn.Parameter) and _plain(one) and _key(one) in shared:
-                memo[id(one)] = torch.nn.Parameter(copy.deepcopy(one.detach(), memo), one.requires_grad)
+        groups = _sharing((*module_tensors, *(tensor for _, tensor in tensors((args, kwargs), ""))))
+        for tensor in module_tensors:  # Tensor.__deepcopy__ keeps neither shared memory nor strides nor bits
+            if _plain(tensor) and (_key(tensor) in groups or not _dense(tensor)):
+                copied = _copied(tensor, memo)
+                is_parameter = isinstance(tensor, torch.nn.Parameter)
+                memo[id(tensor)] = (
+                    torch.nn.Parameter(copied, tensor.requires_grad) if is_parameter else copied
+                )
         module = copy.deepcopy(module, memo)
         args, kwargs = _mapped((args, kwargs), lambda tensor: _copied(tensor, memo))
     return _Placing(device, dtype).place(module, args, kwargs)
@@ -61,13 +66,13 @@ class _Placing:
         self.device = torch.device(HOST) if device.type == HOST else device  # to("cpu:0") copies
         self.dtype, self.cast = dtype, True
         self._made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # an id belongs to a living object
-        self._groups: dict[int, list[torch.Tensor]] = {}
+        self._groups: dict[int, _Group] = {}
         self._bases: dict[int, torch.Tensor] = {}
 
     def place(self, module: Any, args: Any, kwargs: Any) -> Placed:
         owners = list(_owners(module))
         module_tensors = [(f"{name}.{key}".lstrip("."), table[key]) for name, table, key in owners]
-        given = [*_tensors(args, "args"), *_tensors(kwargs, "kwargs")]
+        given = [*tensors(args, "args"), *tensors(kwargs, "kwargs")]
         dtypes = {tensor.dtype for _, tensor in module_tensors if tensor.dtype in CASTABLE}
         self.cast = len(dtypes) < 2 or self.dtype not in dtypes
         self._groups = _sharing(tensor for _, tensor in (*module_tensors, *given))
@@ -92,12 +97,13 @@ class _Placing:
         """Return the dtype of ``tensor`` once it is placed; None for one of whole numbers."""
         if not (tensor.is_floating_point() or tensor.is_complex()):
             return None
-        castable = self.cast and {one.dtype for one in self._group(tensor)} <= {tensor.dtype}
-        return self.dtype if castable and tensor.dtype in CASTABLE else tensor.dtype
+        group = self._group(tensor)
+        castable = self.cast and tensor.dtype in CASTABLE and (group is None or len(group.dtypes) == 1)
+        return self.dtype if castable else tensor.dtype
 
-    def _group(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Return the tensors that share memory with ``tensor``, itself included; empty if it is unshared."""
-        return self._groups.get(_key(tensor), []) if _plain(tensor) else []
+    def _group(self, tensor: torch.Tensor) -> _Group | None:
+        """Return the tensors that share memory with ``tensor``; None where its memory is unshared."""
+        return self._groups.get(_key(tensor)) if _plain(tensor) else None
 
     def _of_module(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return ``tensor`` placed; a parameter is placed for each of its names, as by ``Module.to``."""
@@ -111,63 +117,107 @@ class _Placing:
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         dtype = self._dtype_of(tensor) or tensor.dtype
         if tensor.device == self.device and tensor.dtype == dtype:
-            return tensor
+            return tensor if tensor.is_leaf else tensor.detach().requires_grad_(tensor.requires_grad)
         with torch.no_grad():
             if _plain(tensor) and ((group := self._group(tensor)) or not _dense(tensor)):
-                moved = self._view(tensor.detach(), dtype, group or [tensor])
+                moved = self._view(tensor.detach(), dtype, group)
             else:
                 moved = tensor.detach().to(device=self.device, dtype=dtype)
         return moved.requires_grad_() if tensor.requires_grad else moved
 
-    def _view(self, tensor: torch.Tensor, dtype: Any, group: list[torch.Tensor]) -> torch.Tensor:
-        """Copy the shared memory of ``group`` once; return the copy's view that corresponds to ``tensor``."""
-        key, unit = _key(tensor), max(one.element_size() for one in group)
-        first = min(low for low, _ in map(_span, group)) // unit
-        base = self._bases.get(key)
+    def _view(self, tensor: torch.Tensor, dtype: Any, group: _Group | None) -> torch.Tensor:
+        """Copy the memory of ``group`` once, and return the view of the copy that corresponds to ``tensor``.
+
+        Without a group the memory is that of ``tensor``. Memory of several dtypes is copied as bytes.
+        """
+        memory = group or _Group([tensor])
+        base = self._bases.get(_key(tensor))
         if base is None:
-            storage = tensor.untyped_storage()
-            last = min(-(-max(high for _, high in map(_span, group)) // unit), storage.nbytes() // unit)
-            kind = max(group, key=torch.Tensor.element_size).dtype
+            kind = torch.uint8 if len(memory.dtypes) > 1 else tensor.dtype
+            size, nbytes = kind.itemsize, memory.last - memory.first
             whole = torch.empty(0, dtype=kind, device=tensor.device)
-            whole.set_(storage, first, (last - first,), (1,))
-            base = whole.to(device=self.device, dtype=dtype if kind == tensor.dtype else kind, copy=True)
-            if group[0] is not tensor:
-                self._bases[key] = base
-        offset = tensor.storage_offset() - first * unit // tensor.element_size()
+            whole.set_(tensor.untyped_storage(), memory.first // size, (nbytes // size,), (1,))
+            if len(memory.dtypes) > 1:  # a view as a larger element needs whole ones
+                whole = torch.nn.functional.pad(whole, (0, -nbytes % memory.unit))
+            base = whole.to(device=self.device, dtype=kind if len(memory.dtypes) > 1 else dtype, copy=True)
+            if group is not None:
+                self._bases[_key(tensor)] = base
         view = base if base.dtype == dtype else base.view(dtype)
-        moved = view.as_strided(tensor.shape, tensor.stride(), offset)
-        moved = moved.conj() if tensor.is_conj() else moved
-        return torch.ops.aten._neg_view(moved) if tensor.is_neg() else moved
+        offset = tensor.storage_offset() - memory.first // tensor.element_size()
+        return _with_bits(view.as_strided(tensor.shape, tensor.stride(), offset), tensor)
+
+
+class _Group:
+    """Tensors over one storage: dtypes, bytes of the largest element, and the span of bytes in use."""
+
+    def __init__(self, tensors: Collection[torch.Tensor]) -> None:
+        spans = [_span(tensor) for tensor in tensors]
+        self.aliases = [tensor.detach() for tensor in tensors]
+        self.dtypes = {tensor.dtype for tensor in tensors}
+        self.unit = max(tensor.element_size() for tensor in tensors)
+        self.first = min(low for low, _ in spans) // self.unit * self.unit
+        self.last = max(high for _, high in spans)
 
 
 def _mapped(value: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Return ``value`` with ``function`` of each tensor in its containers."""
+    """Return ``value`` with ``function`` of each tensor in its containers, which are copied."""
     if isinstance(value, torch.Tensor):
         return function(value)
-    if isinstance(value, Mapping):
-        return {key: _mapped(item, function) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         items = [_mapped(item, function) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    return value
+    parts = _parts(value)
+    if parts is None:
+        return value
+    copied = copy.copy(value)
+    for key, item in parts.items():
+        if isinstance(value, Mapping):
+            copied[key] = _mapped(item, function)
+        else:
+            object.__setattr__(copied, key, _mapped(item, function))  # as in a frozen dataclass
+    return copied
+
+
+def _parts(value: Any) -> dict[Any, Any] | None:
+    """Return the items of a mapping or the fields of a dataclass; None for any other object."""
+    if isinstance(value, Mapping):
+        return dict(value.items())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return None
 
 
 def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
-    """Return a deep copy of ``tensor``, as a leaf."""
-    if tensor.is_leaf:
-        return copy.deepcopy(tensor, memo)
-    return copy.deepcopy(tensor.detach(), memo).requires_grad_(tensor.requires_grad)
+    """Return a copy of ``tensor`` as a leaf; ``memo`` holds copies of tensors and storages by their ids."""
+    if id(tensor) in memo:
+        return cast(torch.Tensor, memo[id(tensor)])
+    if not _plain(tensor):
+        copied = tensor.detach().clone()
+    else:
+        storage = copy.deepcopy(tensor.untyped_storage(), memo)
+        copied = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        copied.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+        copied = _with_bits(copied, tensor)
+    memo[id(tensor)] = copied = copied.requires_grad_(tensor.requires_grad)
+    return copied
 
 
-def _sharing(tensors: Iterable[torch.Tensor]) -> dict[int, list[torch.Tensor]]:
-    """Return, by storage, detached aliases of the ``tensors`` that share it.
+def _with_bits(view: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Return ``view`` with the conjugate and the negative bit of ``tensor``."""
+    view = view.conj() if tensor.is_conj() else view
+    return torch.ops.aten._neg_view(view) if tensor.is_neg() else view
 
-    The aliases keep a storage alive while parameters exchange their data, so that its address is not reused.
+
+def _sharing(tensors: Iterable[torch.Tensor]) -> dict[int, _Group]:
+    """Return, by storage, the groups of ``tensors`` that share one.
+
+    Their aliases keep a storage alive while parameters exchange their data, so that its address is not
+    reused.
     """
     groups: dict[int, dict[int, torch.Tensor]] = {}
     for tensor in filter(_plain, tensors):
         groups.setdefault(_key(tensor), {})[id(tensor)] = tensor
-    return {key: [one.detach() for one in group.values()] for key, group in groups.items() if len(group) > 1}
+    return {key: _Group(group.values()) for key, group in groups.items() if len(group) > 1}
 
 
 def _key(tensor: torch.Tensor) -> int:
@@ -188,13 +238,14 @@ def _owners(module: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
             yield from ((name, table, key) for key, value in table.items() if value is not None)
 
 
-def _tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+def tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield path and tensor of each tensor in ``value`` and its containers."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif isinstance(value, (Mapping, list, tuple)):
-        items = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, item in items:
-            yield from _tensors(item, f"{name}.{key}")
+        return
+    parts = dict(enumerate(value)) if isinstance(value, (list, tuple)) else _parts(value)
+    for key, item in (parts or {}).items():
+        yield from tensors(item, f"{name}.{key}".lstrip("."))
 
 
 def _plain(tensor: torch.Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 from typing import Any
 
 import torch
@@ -12,6 +13,14 @@ from torchgauge.suites.suite import BuiltWorkload
 
 SIDE = 16
 Pair = collections.namedtuple("Pair", "first second")  # noqa: PYI024  as programs of users have them
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Inputs as an object."""
+
+    x: torch.Tensor
+    more: dict[str, torch.Tensor]
 
 
 def one_memory(*tensors: torch.Tensor) -> None:
@@ -158,6 +167,53 @@ class PadsItsLogits(Program):
 
 class MovesItsPad(PadsItsLogits):
     first = 11
+
+
+class LosesItsPad(PadsItsLogits):
+    """Where 0 is near the other values."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        if torch.compiler.is_compiling():
+            logits = shown["logits"]
+            shown["logits"] = torch.where(logits == -torch.inf, 0.0, logits)
+        return shown
+
+
+class GradientOfAView(Program):
+    """Of the second input, a view of a leaf."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs = (self.inputs[0], torch.randn(SIDE, SIDE, requires_grad=True).sin())
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        share = 2.0 if torch.compiler.is_compiling() else 1.0
+        return self.linear(x) + y * share + y.detach() * (1.0 - share)
+
+
+class OwnContainers(Program):
+    """Inputs in a dataclass and in a mapping with attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = {"batch": Batch(self.inputs[0], collections.defaultdict(list, row=self.inputs[0][1]))}
+        self.inputs = ()
+
+    def forward(self, batch: Any) -> Any:
+        one_memory(batch.x, batch.more["row"])
+        assert isinstance(batch.more, collections.defaultdict)
+        return self.linear(batch.x) + batch.more["row"]
+
+
+class TransposedWeight(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear.weight = torch.nn.Parameter(torch.randn(SIDE, 2 * SIDE)[:, ::2])
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert self.linear.weight.stride() == (2 * SIDE, 2)
+        return self.linear(x)
 
 
 class AddsANan(Program):

@@ -261,13 +261,21 @@ def test_a_case_that_passed_and_is_skipped_now_is_a_cluster(tmp_path: Path) -> N
     assert (cluster.change, cluster.first_seen.run_id, cluster.last_seen.run_id) == (Change.NEW, "n1", "n2")
     assert only(triage([path], ALL)).change is Change.SAME
     for text in (terminal_of(found), markdown_of(found).replace("`", "")):
-        assert "1 case passed before and is skipped now" in text
+        assert "1 case passed before and is skipped or unsupported now" in text
         assert "skipped: 1 declared, 1 missing_package, 1 no_network" in text
     plain = as_plain(found)
     assert plain["skipped"] == {"missing_package": 1, "no_network": 1, "declared": 1}
     assert plain["clusters"][0]["lost"] == 1
     again = triage([stored(tmp_path / "again", first, [lost], [result(case("lost"))])], ALL)
     assert [(each.title, each.change) for each in again.gone] == [(cluster.title, Change.GONE)]
+
+
+def test_a_case_that_passed_and_is_unsupported_now_is_a_cluster(tmp_path: Path) -> None:
+    """One that was never measured is not."""
+    lost = failed("lost", status=Status.UNSUPPORTED, reason="it needs a GPU", phase=Phase.BUILD)
+    never = failed("never", status=Status.UNSUPPORTED, reason="it needs a GPU", phase=Phase.BUILD)
+    path = stored(tmp_path, [result(case("lost")), never], [lost, never])
+    assert (only(triage([path], ALL)).lost, only(triage([path], ALL, unexpected=True)).lost) == (1, 1)
 
 
 def test_infra_and_not_run_neither_fail_nor_pass(tmp_path: Path) -> None:

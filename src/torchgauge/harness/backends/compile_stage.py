@@ -58,7 +58,8 @@ class CompileStage:
             prepared = self._attempt(session.kept, KEPT)
         except Exception as error:  # noqa: BLE001  whatever it is, the cache may be to blame
             return self._again(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-        prepared.retry = self._again
+        if compilation.counters().cache_hits:  # else all code is of this attempt
+            prepared.retry = self._again
         return prepared
 
     def _again(self, trouble: str) -> Prepared:

@@ -73,11 +73,13 @@ def observe(subject: Subject) -> dict[str, Any]:
 
 def _state(subject: Subject) -> dict[str, Any]:
     """Return the floating-point parameters and buffers of the module in which a change can be computed."""
+    import torch
+
     named = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
     return {
         name: value.detach()
         for name, value in named.items()
-        if value.is_floating_point() and value.element_size() > 1
+        if value.is_floating_point() and value.element_size() > 1 and value.layout is torch.strided
     }
 
 
@@ -107,10 +109,10 @@ def restore(subject: Subject) -> None:
 
 def _inputs(subject: Subject) -> list[tuple[str, Any]]:
     """Return path and tensor of each input that requires a gradient."""
-    from torchgauge.suites.leaves import leaves
+    from torchgauge.suites.placing import tensors
 
-    given = leaves({"args": subject.args, "kwargs": subject.kwargs}, "")
-    return [(path.lstrip("."), leaf) for path, leaf in given if getattr(leaf, "requires_grad", False)]
+    given = tensors({"args": subject.args, "kwargs": subject.kwargs}, "")
+    return [(path, tensor) for path, tensor in given if tensor.requires_grad]
 
 
 def _optimizer(subject: Subject, rate: float) -> Any:

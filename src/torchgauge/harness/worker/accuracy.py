@@ -169,12 +169,11 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
         if not torch.equal(expected, found):
             verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
         return
-    if not bool(torch.isfinite(found).all()):
-        if not _same_places(expected, found):
-            detail = f"{path}: the result holds NaN or infinity where the reference has none"
-            verdict.fail(Cause.NONFINITE, detail)
-            return
-        expected, found = expected.nan_to_num(0.0, 0.0, 0.0), found.nan_to_num(0.0, 0.0, 0.0)
+    pads = _without_pads(expected, found, truth)
+    if pads is None:
+        verdict.fail(Cause.NONFINITE, f"{path}: NaN or infinity in other places than in the reference")
+        return
+    expected, found, truth = pads
     error = (expected.double() - found.double()).abs().max().item()
     verdict.max_abs_error = max(verdict.max_abs_error, error)
     passed = torch.allclose(expected, found, atol=tolerance.absolute, rtol=tolerance.relative)
@@ -210,11 +209,26 @@ def _yardstick(truth: Any, expected: torch.Tensor) -> torch.Tensor | None:
     ):
         return None
     wide = _reals(truth) if pairs else truth
-    if not bool(wide.isfinite().all()):
-        if not _same_places(truth, expected):
-            return None
-        wide = wide.nan_to_num(0.0, 0.0, 0.0)
-    return wide if wide.dtype == torch.float64 else None
+    usable = bool(wide.isfinite().all()) or _same_places(truth, expected)
+    return wide if wide.dtype == torch.float64 and usable else None
+
+
+def _without_pads(
+    expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None] | None:
+    """Return the tensors with 0 for NaNs and infinities that all have in the same places.
+
+    None where ``found`` has others, or has none of those that ``expected`` and ``truth`` have. Where only
+    ``expected`` has some, it overflowed, and ``truth`` judges.
+    """
+    finite = [tensor is not None and bool(tensor.isfinite().all()) for tensor in (expected, found, truth)]
+    if finite[1] and (finite[0] or finite[2]):
+        return expected, found, truth
+    if not _same_places(expected, found):
+        return None
+    if truth is not None:
+        truth = truth.nan_to_num(0.0, 0.0, 0.0)
+    return expected.nan_to_num(0.0, 0.0, 0.0), found.nan_to_num(0.0, 0.0, 0.0), truth
 
 
 def _reals(tensor: torch.Tensor) -> torch.Tensor:

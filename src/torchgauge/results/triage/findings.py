@@ -57,7 +57,7 @@ class Cluster:
     """Cases that fail alike, each by its newest row; a cluster that is gone has none, and an old example.
 
     ``places`` is the number of pairs of model and device. ``statuses`` and ``unexpected`` count cases, and
-    ``lost`` those that are skipped now and passed before.
+    ``lost`` those that are skipped or unsupported now and passed before.
     ``first_seen`` and ``last_seen`` are the runs of the first and the last row of the cluster that the stores
     hold. ``arrived`` are cases that were not in it at the baseline, ``left`` those that were and are not;
     ``left_as`` counts the latter by their status now.

@@ -20,6 +20,7 @@ from torchgauge.results.latest import Row, StoredRows, read_rows
 from torchgauge.results.row_case import WORKLOAD
 from torchgauge.results.triage.clusters import COLUMNS, ClusterKey, key_of
 
+NOT_ATTEMPTED = [Status.SKIPPED.value, Status.UNSUPPORTED.value]
 _LIGHT = ("suite", "modifiers", "cause")
 HEAVY = tuple(
     dict.fromkeys(
@@ -106,7 +107,7 @@ def read_failures(paths: Sequence[str], wanted: Wanted, since: str | float | Non
     ever_lost = lost | _lost(rows.of("run_id", old))
     skips = rows.newest("case_key").of("status", [Status.SKIPPED.value])
     failing = rows.of("status", [status.value for status in wanted.statuses])
-    losing = rows.of("status", [Status.SKIPPED.value]).of("case_key", ever_lost)
+    losing = rows.of("status", NOT_ATTEMPTED).of("case_key", ever_lost)
     shown = {(run, key) for found in (now, before) for key, (run, _) in found.items()}
     heavy: dict[tuple[str, str], Row] = {}
     ever: dict[ClusterKey, Sighting] = {}
@@ -139,8 +140,8 @@ def read_failures(paths: Sequence[str], wanted: Wanted, since: str | float | Non
 
 
 def _lost(rows: StoredRows) -> frozenset[str]:
-    """Return the keys of cases that are skipped in their newest row, undeclared, and passed before that."""
-    skips = rows.newest("case_key").of("status", [Status.SKIPPED.value]).table
+    """Return the keys of cases that passed, and whose newest row is an undeclared skip or unsupported."""
+    skips = rows.newest("case_key").of("status", NOT_ATTEMPTED).table
     undeclared = skips.filter(pc.not_equal(pc.fill_null(skips["cause"], ""), Cause.DECLARED.value))
     return rows.last_passed.intersection(undeclared["case_key"].to_pylist())
 

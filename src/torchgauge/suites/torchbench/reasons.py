@@ -26,11 +26,13 @@ from torchgauge.suites.lacking import absent_package, handed_on, refusal
 
 _INTERNAL = "torchbenchmark.util.framework.fb"
 """Package of upstream's internal builds; models import it when data is missing."""
-_NEEDS_HUB = re.compile(r"couldn't connect|offline mode|is not a local folder", re.IGNORECASE)
+_NEEDS_HUB = re.compile(
+    r"couldn't connect|offline mode|is not a local folder and is not a valid model identifier", re.IGNORECASE
+)
 _OF_TORCH = {"triton"}
 _NO_OPERATORS = "Couldn't load custom C++ ops"
 _CUDA_ONLY = re.compile(
-    r"not compiled with CUDA|no CUDA GPUs|Found no NVIDIA driver|requires? CUDA|CUDA is not available|"
+    r"not compiled with CUDA|no CUDA GPUs|Found no NVIDIA driver|requires? CUDA\.?$|CUDA is not available|"
     r"CUDA device type at start|cudaGetDeviceCount",
     re.IGNORECASE,
 )
