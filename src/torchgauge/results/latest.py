@@ -146,7 +146,7 @@ class StoredRows:
 
     @property
     def last_passed(self) -> frozenset[str]:
-        """Return the keys of the cases that passed when last measured, even if they are skipped or unsupported now."""
+        """Return the keys of the cases that passed when last attempted: a skip is not an attempt."""
         untried = pa.array([Status.SKIPPED.value, Status.UNSUPPORTED.value])
         tried = self.saying.filter(pc.invert(pc.is_in(self.saying.table["status"], untried)))
         return frozenset(tried.newest("case_key").of("status", ["pass"]).table["case_key"].to_pylist())
