@@ -159,10 +159,10 @@ def torchbench_steps() -> str:
     return "\n".join(
         [
             "# Steps of TorchBench's models\n",
-            "Training is upstream's `invoke()` in every model. In inference, a step is `invoke()` (`invoke`) or",
-            "one call of the module with the inputs of `get_module()` (`module`). A `module` step omits the rest",
-            'of `eval()`. The column "left out" gives the omitted share of the time of `invoke()`, on a CPU in',
-            "float32 at our batch.",
+            "Training is upstream's `invoke()` in every model. In inference, a step is `invoke()`",
+            "(`invoke`) or one call of the module with the inputs of `get_module()` (`module`). A",
+            '`module` step omits the rest of `eval()`. The column "left out" gives the omitted share of',
+            "the time of `invoke()`, on a CPU in float32 at our batch.",
             "See [how to run them](../how-to/torchbench.md#what-a-step-is).\n",
             table(("model", "inference", "beyond the module, its `eval()`", "left out", "compiled"), rows),
         ]
