@@ -22,7 +22,7 @@ from stored_runs import BEGIN, DAY
 from submitted_sets import Row, kept, refused
 
 from torchgauge.cli.main import cli
-from torchgauge.records import Deadlines, Status, to_plain
+from torchgauge.records import Deadlines, Expectation, Status, to_plain
 from torchgauge.workflows.campaign import campaign_json
 from torchgauge.workflows.ingest.refusal import Reason
 
@@ -168,7 +168,7 @@ def test_what_the_campaign_says_of_a_case_that_was_never_measured_is_green(newco
 def test_what_the_campaign_expects_is_no_finding(name: str, night: Night) -> None:
     """The data that the night was planned with says so."""
     status = Status.ERROR if "error" in name else Status.SKIPPED
-    change_first(night, expected=tuple((each.id, status) for each in night.cases[:2]))
+    change_first(night, expected=tuple((each.id, Expectation(status, "known")) for each in night.cases[:2]))
     assert walk(night, submitted(night, *OWN_WORDS[name])) == 0
 
 
@@ -180,7 +180,7 @@ def test_what_a_suite_declares_not_to_run_is_no_finding(night: Night) -> None:
 
 def test_an_expectation_that_the_set_hides_is_kept(night: Night, tmp_path: Path) -> None:
     """What is expected to fail and passes is news, also where the set's plan does not say it."""
-    change_first(night, expected=((night.cases[0].id, Status.ERROR),))
+    change_first(night, expected=((night.cases[0].id, Expectation(Status.ERROR, "known")),))
     files = files_of(night.pack(1, folder=tmp_path / "honest"))
     assert kept(night, files, tmp_path / "in")["expected"] == "error"
 

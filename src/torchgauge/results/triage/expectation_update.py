@@ -187,7 +187,7 @@ def _missing_causes(table: ExpectationTable, seen: Mapping[int, _Seen]) -> tuple
         rows = [each for each in alike if each.row["status"] == entry.status.value]
         names = dict.fromkeys(cause for each in rows for cause in each.causes)
         if entry.cause is None and len(names) > 1:
-            problem = f"no cause recorded: its rows have {len(names)} causes: {'; '.join(names)}"
+            problem = f"no cause recorded: its rows have {counted(len(names), 'cause')}: {'; '.join(names)}"
             hint = "try: split the entry by `case`, or write `cause` by hand"
             chosen = [f"{name} {value}" for name in SELECTORS if (value := getattr(entry, name)) is not None]
             notes.append(f"{first_line(', '.join(chosen))}: {problem}; {hint}")

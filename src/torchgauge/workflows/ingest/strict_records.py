@@ -20,6 +20,7 @@ from typing import Annotated, Any, Union
 import msgspec
 import numpy as np
 
+from torchgauge.records.codec import LATER
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import unplain_field
 
@@ -50,11 +51,28 @@ _PLAIN: Mapping[Any, Any] = {float: _FLOAT, int: _INT, str: _STR, bool: bool, ty
 
 @cache
 def twin(cls: type) -> Any:
-    """The strict msgspec structure with the fields of the record ``cls``, all of them required."""
+    """Return the strict msgspec structure of the record ``cls``; later fields may be left out, no others."""
     hints = typing.get_type_hints(cls)
-    fields = [(item.name, _strict(hints[item.name])) for item in dataclasses.fields(cls)]
+    later = _later(cls)
+    fields: list[Any] = [
+        (item.name, _strict(hints[item.name]), *([later[item.name]] if item.name in later else []))
+        for item in dataclasses.fields(cls)
+    ]
     # without the collector's care: records hold no cycles, and it would look through all rows so far
-    return msgspec.defstruct(cls.__name__, fields, frozen=True, forbid_unknown_fields=True, gc=False)
+    return msgspec.defstruct(
+        cls.__name__,
+        fields,
+        frozen=True,
+        forbid_unknown_fields=True,
+        omit_defaults=True,
+        kw_only=True,
+        gc=False,
+    )
+
+
+def _later(cls: type) -> dict[str, Any]:
+    """Return the defaults at which records leave fields of ``cls`` out, by name."""
+    return {item.name: item.default for item in dataclasses.fields(cls) if LATER in item.metadata}
 
 
 @cache
@@ -141,9 +159,9 @@ def _quotes(raw: bytes) -> int:
 def _keys_of(cls: type) -> Callable[[Any], int] | None:
     """What counts the keys of a record of ``cls`` with all records in it; None where it holds free JSON."""
     hints = typing.get_type_hints(cls)
-    constant, nested = 0, []
+    constant, nested, later = 0, [], _later(cls)
     for item in dataclasses.fields(cls):
-        constant += 1
+        constant += item.name not in later
         kind, many, optional = _record_in(hints[item.name])
         if kind is dict:
             return None
@@ -152,14 +170,14 @@ def _keys_of(cls: type) -> Callable[[Any], int] | None:
         inner = _keys_of(kind)
         if inner is None:
             return None
-        fixed = None if _nests(kind) else len(dataclasses.fields(kind))
+        fixed = None if _nests(kind) or _later(kind) else len(dataclasses.fields(kind))
         if fixed is not None and not many and not optional:
             constant += fixed
         else:
             nested.append((item.name, inner, many, fixed))
 
     def count(found: Any) -> int:
-        total = constant
+        total = constant + sum(getattr(found, name) != default for name, default in later.items())
         for name, inner, many, fixed in nested:
             value = getattr(found, name)
             if many:
