@@ -177,7 +177,7 @@ def _keys_of(cls: type) -> Callable[[Any], int] | None:
             nested.append((item.name, inner, many, fixed))
 
     def count(found: Any) -> int:
-        total = constant + sum(getattr(found, name) != default for name, default in later.items())
+        total: int = constant + sum(getattr(found, name) != default for name, default in later.items())
         for name, inner, many, fixed in nested:
             value = getattr(found, name)
             if many:
