@@ -293,7 +293,7 @@ LIVE: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "a chosen baseline": (
         "performance-latency.html?base=BASE",
-        "td i:text('baseline')",
+        "main:has(td i:text('baseline')):has([data-baseline]:text('you chose'))",
         ("unsteady", "unchecked"),
     ),
     "a query": ("performance-latency.html?q=latency>1s", "tr[data-means]:not(:has-text('±'))", ()),
