@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults_plugin"))
-
-from torchgauge_faults.causes import CHANGED, SAME, TONIGHT
-
 from torchgauge.suites.expectations import load_expectations
 
 PLUGIN = Path(__file__).resolve().parents[1] / "faults_plugin"
+sys.path.insert(0, str(PLUGIN))
+from torchgauge_faults.causes import CHANGED, SAME, TONIGHT  # noqa: E402
+
+sys.path.remove(str(PLUGIN))  # tests of other files must not find its suites
 OPTIONS = (
     *("--device", "fake", "--config", "eager", "--no-calibration", "--no-memory-probe", "--no-warm-compile"),
     *("--no-fallback-check", "--no-accuracy", "--measure-seconds", "0.01", "--precision", "1", "--json"),
