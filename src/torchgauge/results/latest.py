@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from torchgauge.clock import DAY_S
 from torchgauge.counted import counted
 from torchgauge.errors import DamagedJournalError, UsageError
-from torchgauge.records import INCOMPLETE, DeviceTarget, Environment, Status
+from torchgauge.records import ATTEMPTED, INCOMPLETE, DeviceTarget, Environment, Status
 from torchgauge.results.dataset import read_run
 from torchgauge.results.environments import environments_in
 from torchgauge.results.store import Store
@@ -147,9 +147,8 @@ class StoredRows:
     @property
     def last_passed(self) -> frozenset[str]:
         """Return the keys of the cases that passed when last attempted: a skip is not an attempt."""
-        untried = pa.array([Status.SKIPPED.value, Status.UNSUPPORTED.value])
-        tried = self.saying.filter(pc.invert(pc.is_in(self.saying.table["status"], untried)))
-        return frozenset(tried.newest("case_key").of("status", ["pass"]).table["case_key"].to_pylist())
+        attempted = self.saying.of("status", [status.value for status in ATTEMPTED]).newest("case_key")
+        return frozenset(attempted.of("status", [Status.PASS.value]).table["case_key"].to_pylist())
 
     def _at(self, places: Places) -> StoredRows:
         return replace(self, table=self.table.take(pa.array(np.sort(places))))

@@ -30,9 +30,9 @@ def code_of(suite: Suite, group: Group) -> dict[str, str]:
     workload, recipe = as_lender_knows(group.workload, group.recipe)
     file = getattr(suite, "source", "") or builder_file(suite.builder)
     builder = _builder_code(file) if file else ""
-    own = getattr(suite, "code", lambda *_: {MODEL_CODE: builder})
-    found: dict[str, str] = own(workload.model, recipe, builder)
-    return found
+    code = getattr(suite, "code", lambda *_: {MODEL_CODE: builder})
+    facts: dict[str, str] = code(workload.model, recipe, builder)
+    return facts
 
 
 def digests_of(suites: Iterable[Suite], groups: Sequence[Group]) -> dict[str, str]:
@@ -66,12 +66,12 @@ def _builder_code(file: str | Path) -> str:
 
 def code_digest(roots: Iterable[Path], *more: str) -> str:
     """Return sixteen hex digits over ``more`` and the code in ``roots``, which are files or folders."""
-    found = hashlib.sha256(repr(more).encode())
+    hasher = hashlib.sha256(repr(more).encode())
     for root in roots:
         for file in [root] if root.is_file() else _files(root):
-            found.update(f"{file.relative_to(root.parent)}\0{file.stat().st_size}\0".encode())
-            found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+            hasher.update(f"{file.relative_to(root.parent)}\0{file.stat().st_size}\0".encode())
+            hasher.update(file.read_bytes())
+    return hasher.hexdigest()[:16]
 
 
 def _files(root: Path) -> list[Path]:

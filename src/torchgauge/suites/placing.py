@@ -59,7 +59,7 @@ def named(names: Sequence[str]) -> str:
 
 
 class _Placing:
-    """One call of :func:`placed`."""
+    """Holds the tensors that one call of :func:`placed` has placed so far."""
 
     def __init__(self, device: Any, dtype: Any) -> None:
         device = torch.device(device)
@@ -86,9 +86,8 @@ class _Placing:
             both = [(table[key], table, key) for _, table, key in owners if id(table[key]) in inputs]
             module._apply(self._of_module)
             self._made.update((id(old), (old, table[key])) for old, table, key in both)
-            module = module.to(
-                device=self.device
-            )  # of a class that moves more than its parameters and buffers
+            # a class may move more than its parameters and buffers
+            module = module.to(device=self.device)
         elif module is not None:
             module = module.to(device=self.device, dtype=self.dtype)
         return Placed(module, _mapped(args, self._once), _mapped(kwargs, self._once), kept)

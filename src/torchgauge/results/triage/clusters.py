@@ -108,10 +108,10 @@ def cause_of(row: Row) -> str:
     An expectation names a cause by it. The place of an exception moves from one torch to the next: it stands
     only where there is no message.
     """
-    said = row["error_message"] or row["reason"] or row["accuracy_detail"] or ""
-    if said and said == (row["error_type"] or "").rpartition(".")[2]:
-        said = (row["error_frame"] or "").partition(":")[0]
-    return title_of({**row, "error_message": normalise(gist(said))}, key_of(row))
+    message = row["error_message"] or row["reason"] or row["accuracy_detail"] or ""
+    if message and message == (row["error_type"] or "").rpartition(".")[2]:
+        message = (row["error_frame"] or "").partition(":")[0]
+    return title_of({**row, "error_message": normalise(gist(message))}, key_of(row))
 
 
 def grouped(members: Iterable[Member], row_of: Callable[[Member], Row]) -> dict[ClusterKey, Sequence[Member]]:

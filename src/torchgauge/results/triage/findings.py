@@ -227,9 +227,9 @@ def _known(rows: Iterable[Row]) -> tuple[Known, ...]:
     for row in rows:
         expectation = expectation_for(case_of(row))
         if expectation is not None:
-            said = expectation.status.value, expectation.cause, expectation.reason, expectation.link
-            counts[said] += 1
-    return tuple(Known(*said, number) for said, number in counts.most_common())
+            key = expectation.status.value, expectation.cause, expectation.reason, expectation.link
+            counts[key] += 1
+    return tuple(Known(*key, number) for key, number in counts.most_common())
 
 
 def _counted(words: Iterable[str]) -> tuple[tuple[str, int], ...]:

@@ -71,8 +71,8 @@ class Failures:
     ``now`` and ``before`` map a case key to its row where it has a wanted status; ``endings`` is the status
     of every case now. ``ever`` has every cluster that any wanted row belongs to. ``runs`` are in order of
     planning, and ``since`` is the newest that the baseline holds (None: it is empty). Rows are plain values,
-    with ``target`` (the device as a case names it). ``lost`` are keys of cases that are skipped and had
-    passed, which count as failures; ``skipped`` has the cause of each case that is skipped.
+    with ``target`` (the device as a case names it). ``lost`` are keys of cases that passed and are
+    skipped or unsupported now, which count as failures; ``skipped`` has the cause of each skipped case.
     """
 
     now: dict[str, Row]
@@ -141,8 +141,8 @@ def read_failures(paths: Sequence[str], wanted: Wanted, since: str | float | Non
 
 def _lost(rows: StoredRows) -> frozenset[str]:
     """Return the keys of cases that passed, and whose newest row is an undeclared skip or unsupported."""
-    skips = rows.newest("case_key").of("status", NOT_ATTEMPTED).table
-    undeclared = skips.filter(pc.not_equal(pc.fill_null(skips["cause"], ""), Cause.DECLARED.value))
+    ended = rows.newest("case_key").of("status", NOT_ATTEMPTED).table
+    undeclared = ended.filter(pc.not_equal(pc.fill_null(ended["cause"], ""), Cause.DECLARED.value))
     return rows.last_passed.intersection(undeclared["case_key"].to_pylist())
 
 

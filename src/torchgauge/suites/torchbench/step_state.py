@@ -171,8 +171,6 @@ class Snapshot:
 
     def _keep_tensor(self, path: str, tensor: torch.Tensor) -> None:
         path = path.lstrip(".")
-        if tensor.is_nested:  # it has no one shape
-            return
         spread_out = any(step == 0 and size > 1 for size, step in zip(tensor.shape, _strides(tensor)))  # noqa: B905
         if tensor.is_quantized or tensor.layout != torch.strided or tensor.grad_fn is not None or spread_out:
             return
