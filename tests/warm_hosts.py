@@ -107,9 +107,9 @@ def keep(words: list[str]) -> NoReturn:
 def _template_of(command: list[str]) -> socket.socket | None:
     """Return a connection to the template for ``command``; None where it needs an interpreter of its own."""
     folder = os.environ.get(FOLDER)
-    if not folder or command[1:4] != ["-m", HOST, "serve"] or not _is_own(command[0]):
+    if not folder or command[3:5] != [HOST, "serve"] or not _is_own(command[0]):
         return None
-    options = json.loads(command[4])
+    options = json.loads(command[5])
     if not options["warm"] or "torch" not in options["preload"] or "PYTHONHASHSEED" in os.environ:
         return None
     if any(map(_changes_imports, os.environ.get("PYTHONPATH", "").split(os.pathsep))):
@@ -371,7 +371,7 @@ class Template:
         ctypes.memset(begin, 0, end - begin)
         ctypes.memmove(begin, block, min(len(block), end - begin - 1))
         entries = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        sys.path[:] = [str(Path.cwd()), *dict.fromkeys([*entries, *self.entries])]
+        sys.path[:] = dict.fromkeys([*entries, *self.entries])
         sys.path_importer_cache.clear()
         importlib.invalidate_caches()
         tempfile.tempdir = None
@@ -389,7 +389,7 @@ def _become_host(command: list[str], ends: tuple[int, int], keeper: int) -> NoRe
         os._exit(1)
     for end in ends:
         os.close(end)
-    sys.argv = [host.__file__, *command[3:]]
+    sys.argv = [host.__file__, *command[4:]]
     code = 1
     try:
         host.main()

@@ -16,6 +16,7 @@ from pathlib import PurePath
 
 from torchgauge.devices import installed
 from torchgauge.devices.host import host_conditions, host_identity
+from torchgauge.devices.library import library
 from torchgauge.devices.session import DeviceSession
 from torchgauge.records import Environment, Scalar
 
@@ -62,7 +63,11 @@ def _python() -> dict[str, Scalar]:
 
 
 def _packages() -> dict[str, Scalar]:
-    found: dict[str, Scalar] = {f"package.{name}": value for name, value in installed.versions().items()}
+    found: dict[str, Scalar] = {}
+    for name, version in installed.versions().items():
+        copy = library(name)
+        usual = copy is None or (copy.version == version and not copy.edited)
+        found[f"package.{name}"] = version if copy is None or usual else copy.mark
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
         for point in installed.extensions():
             found[f"extension.{point['name']}"] = f"{point['package']} {point['version']}".strip()

@@ -40,7 +40,8 @@ def passed(
 
     ``declared`` are further names, or patterns with ``*``, that the device of the process needs. The
     variable :data:`NO_USER_SITE` keeps packages of the user's site out, unless torchgauge itself lies there
-    or ``environ`` sets the variable. In a job of GitHub Actions, caches of code lie in the job's own folder.
+    or ``environ`` sets the variable. Empty entries of ``PYTHONPATH`` stay behind. In a job of GitHub
+    Actions, caches of code lie in the job's own folder.
     """
     environ = os.environ if environ is None else environ
     named = [name.strip() for name in environ.get(VARIABLE, "").split(",") if name.strip()]
@@ -48,12 +49,15 @@ def passed(
     given = {} if Path(__file__).is_relative_to(site.getusersitepackages()) else {NO_USER_SITE: "1"}
     if job := job_folder(environ):
         given |= {name: str(job / "cache" / name.lower()) for name in _lists()["job"]}
-    return given | {
+    given |= {
         name: value
         for name, value in environ.items()
         if name in named
         or (not _is_private(name, value, purpose) and any(fnmatchcase(name, each) for each in patterns))
     }
+    if "PYTHONPATH" in given:  # an empty entry is the current directory
+        given["PYTHONPATH"] = os.pathsep.join(filter(None, given["PYTHONPATH"].split(os.pathsep)))
+    return given
 
 
 def job_folder(environ: Mapping[str, str] | None = None) -> Path | None:

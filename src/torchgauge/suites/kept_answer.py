@@ -20,13 +20,15 @@ from torchgauge.errors import InfrastructureError
 from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import OFF_THE_PATH, python_command
 from torchgauge.records import digest
 from torchgauge.user_cache import user_cache
 
 TIMEOUT_S = 300.0
 Answer = TypeVar("Answer", bound=msgspec.Struct)
-_RUN = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-_WHERE = """
+_WHERE = (
+    OFF_THE_PATH
+    + """
 import importlib.util, json, sys
 from importlib import metadata
 found = []
@@ -35,6 +37,7 @@ for name in sys.argv[1:]:
     found.append([spec.origin, metadata.version(name)] if spec and spec.origin else ["", ""])
 print(json.dumps(found))
 """
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Question(Generic[Answer]):
             answer = folder / "answer.json"
             variables = {**passed(), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}  # the answer needs no device
             try:
-                command = [python, "-c", _RUN, str(self.child), str(answer)]
+                command = python_command(python, self.child, str(answer))
                 done = run(command, variables, timeout=TIMEOUT_S)
             except (OSError, subprocess.SubprocessError) as error:
                 raise self._no_answer(python, str(error)) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,8 @@ from torchgauge.suites.suite import Suite
 
 MODEL_CODE, CHECKOUT = "model_code", "checkout"
 """Facts of a row: the digest of the model's files, and the commit of the checkout, where there is one."""
+LIBRARY, SHADOWED = "library.", "shadowed"
+"""Facts of a row: each imported library's version, digest and place, and modules that hide other copies."""
 KINDS = (".py", ".yaml", ".yml", ".json", ".txt")
 LARGEST_BYTES = 1 << 18
 """A larger file is data, unless it is Python."""
@@ -33,6 +35,12 @@ def code_of(suite: Suite, group: Group) -> dict[str, str]:
     code = getattr(suite, "code", lambda *_: {MODEL_CODE: builder})
     facts: dict[str, str] = code(workload.model, recipe, builder)
     return facts
+
+
+def named_code(facts: Mapping[str, object]) -> str:
+    """Return the digest of a row's model code and the libraries of that model; empty where it has none."""
+    own = [f"{LIBRARY}{name}" for name in ("diffusers", "timm", "torchaudio", "torchvision", "transformers")]
+    return " ".join(str(facts[name]) for name in (MODEL_CODE, *own) if name in facts)
 
 
 def digests_of(suites: Iterable[Suite], groups: Sequence[Group]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from torchgauge.harness.ab.pair_launch import refusal
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.interpreter.foreign_plugins import check_scenarios, refuse
 from torchgauge.harness.interpreter.interpreter import interpreter
+from torchgauge.harness.interpreter.packages import libraries_in
 from torchgauge.harness.planning.plan import make_group
 from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import Selection
@@ -143,6 +144,7 @@ def planned_comparison(request: Request) -> tuple[ComparisonPlan, dict[Side, Sid
         Side.HEAD: _side(head, parts[Side.HEAD], groups),
         Side.BASE: _side(base, parts[Side.BASE], groups),
     }
+    own, pythons = suites[Side.HEAD].values(), [each.path for each in there.values()]
     plan = ComparisonPlan(
         run_id=new_run_id(),
         created_at=SYSTEM_CLOCK.now(),
@@ -155,7 +157,9 @@ def planned_comparison(request: Request) -> tuple[ComparisonPlan, dict[Side, Sid
         seed=seed,
         policy=request.policy,
         max_launches=request.max_launches,
-        suite_digests=tuple(digests_of(suites[Side.HEAD].values(), setups[Side.HEAD].groups).items()),
+        suite_digests=tuple(
+            {**digests_of(own, setups[Side.HEAD].groups), **libraries_in(pythons, own)}.items()
+        ),
         provenance=request.provenance,
     )
     return plan, setups
@@ -188,7 +192,7 @@ def resumed_comparison(
     for side, spec in specs.items():
         devices = find_devices(sorted({str(group.device) for group in plan.groups}), there[side])
         setups[side] = _side(spec, SideParts(there[side], suites[side], devices), plan.groups)
-    refuse_changed_digests(plan, suites[Side.HEAD].values())
+    refuse_changed_digests(plan, suites[Side.HEAD].values(), [each.path for each in there.values()])
     store = Store.open(folder.path.parent.parent)
     return Comparison(plan, store, setups, progress), folder
 

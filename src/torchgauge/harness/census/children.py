@@ -24,6 +24,7 @@ from torchgauge.harness.interpreter.staging import environment_for, tree_for
 from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.processes.known_secrets import last_line
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import python_command
 from torchgauge.records import DeviceTarget, to_plain
 
 CHILD = "torchgauge.harness.census.child"
@@ -85,7 +86,7 @@ class CensusRunner:
         report = str(files / "report.jsonl")
         job = CensusJob(self.target, self.device.session, self.packages, tuple(items), report)
         (files / "job.json").write_text(json.dumps(to_plain(job)), encoding="utf-8")
-        return [self.python, "-m", CHILD, str(files / "job.json")]
+        return python_command(self.python, CHILD, str(files / "job.json"))
 
 
 def _one_child(

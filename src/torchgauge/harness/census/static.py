@@ -16,13 +16,13 @@ from torchgauge.errors import InfrastructureError
 from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import python_command
 from torchgauge.results.atomic_file import write_atomically
 from torchgauge.results.csv_text import csv_text
 from torchgauge.suites.ops import census_static
 
 CHILD = Path(census_static.__file__)
 TIMEOUT_S = 300.0
-_RUN = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 FOLDER = "census"
 """Folder of a store that holds what was asked of dispatchers."""
 
@@ -55,7 +55,7 @@ def static_census(python: str, device_type: str) -> StaticCensus:
     """
     with scratch("census") as folder:
         answer = folder / "answer.json"
-        command = [python, "-c", _RUN, str(CHILD), str(answer), device_type]
+        command = python_command(python, CHILD, str(answer), device_type)
         try:
             done = run(command, passed(), timeout=TIMEOUT_S)
             found = json.loads(answer.read_bytes())

@@ -23,11 +23,13 @@ from torchgauge.errors import InfrastructureError, TorchgaugeError, UsageError
 from torchgauge.harness.interpreter.staging import environment_for, is_own, tree_for
 from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import python_command
 from torchgauge.records import from_plain
 
 START_TIMEOUT_S = 20.0
 """An interpreter that has not said its version by then is none."""
 PLUGIN_TIMEOUT_S = 120.0
+CHILD = "torchgauge.harness.interpreter.plugin_child"
 _QUESTION = "import sys; print('torchgauge-python %d.%d.%d' % sys.version_info[:3])"
 """Runs on every Python there ever was; older ones could not even parse our own files."""
 _ANSWER = "torchgauge-python "
@@ -181,7 +183,7 @@ def ask_plugins(python: str, task: str, *arguments: str, timeout: float = PLUGIN
     with scratch("plugins") as folder:
         report = folder / "report.jsonl"
         variables = {**passed(), **environment_for(python, tree_for(python, folder))}
-        command = [python, "-m", "torchgauge.harness.interpreter.plugin_child", str(report), task, *arguments]
+        command = python_command(python, CHILD, str(report), task, *arguments)
         ending = spawn(command, variables, timeout, folder / "output")
         stages = dict(read_stages(report))
     if task in stages:

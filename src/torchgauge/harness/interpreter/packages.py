@@ -6,22 +6,28 @@ Parent side. Names and versions come from metadata; no package is imported, here
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 
+from torchgauge.devices import library
 from torchgauge.devices.health import Check, CheckState
 from torchgauge.devices.installed import plain
 from torchgauge.devices.probe import spawn
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.interpreter.staging import environment_for, is_own
 from torchgauge.harness.suspects import Suspect
-from torchgauge.processes.kept_process import scratch
+from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import OFF_THE_PATH, python_command
 from torchgauge.suites.conflicts import bundled_conflicts, misfit, suspicious
+from torchgauge.suites.suite import Suite
 
 TIMEOUT_S = 60.0
-_QUESTION = """
+_QUESTION = (
+    OFF_THE_PATH
+    + """
 import json, sys
 from importlib import metadata
 found = {}
@@ -31,6 +37,7 @@ for each in metadata.distributions():
         found.setdefault(name, each.version)
 print("torchgauge-packages " + json.dumps(found))
 """
+)
 _ANSWER = "torchgauge-packages "
 
 
@@ -44,6 +51,19 @@ def installed_in(python: str) -> dict[str, str]:
     for name, version in found:
         versions.setdefault(plain(name), version)  # the first on the path is the one that is imported
     return versions
+
+
+def libraries_in(pythons: Iterable[str], suites: Iterable[Suite]) -> dict[str, str]:
+    """Return the copies that ``pythons`` would import of the libraries that ``suites`` preload, by name."""
+    tops = {name.partition(".")[0] for suite in suites for name in suite.preload} - {"torch", "torchgauge"}
+    copies = {}
+    for python in pythons if tops else ():
+        variables = {**passed(), **environment_for(python)}
+        done = run(
+            python_command(python, Path(library.__file__), *sorted(tops)), variables, timeout=TIMEOUT_S
+        )
+        copies.update({f"{name} of {python}": copy for name, copy in json.loads(done.stdout or "{}").items()})
+    return copies
 
 
 def suspects(versions: Mapping[str, str]) -> tuple[Suspect, ...]:

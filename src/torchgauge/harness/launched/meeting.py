@@ -23,6 +23,7 @@ from torchgauge.harness.launched.launch import Launch
 from torchgauge.harness.worker.meeting import MARK
 from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import python_command
 
 PATIENCE_S = 300.0
 """How long processes wait for each other at the beginning, unless --timeout says."""
@@ -47,7 +48,7 @@ def store_of(
         "tells": tells,
     }
     with scratch("launched") as folder, tempfile.TemporaryFile() as printed:
-        command = [there.path, "-m", "torchgauge.harness.worker.meeting", json.dumps(words)]
+        command = python_command(there.path, "torchgauge.harness.worker.meeting", json.dumps(words))
         environment = {**passed(), **environment_for(there.path, tree_for(there.path, folder))}
         child = KeptProcess(
             command, environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=printed

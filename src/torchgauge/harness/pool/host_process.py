@@ -24,6 +24,7 @@ from torchgauge.harness.pool.strays import MARK, end, escaped, mark_of
 from torchgauge.processes.kept_process import KeptProcess, new_scratch, remove_scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import python_command
 from torchgauge.results.atomic_file import MORE_FILES, storage_errors, too_many_files
 
 _SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -96,7 +97,7 @@ class HostProcess:
             environment["TMPDIR"] = self._scratch
         try:
             self._process = KeptProcess(
-                [options.python, "-m", "torchgauge.harness.worker.host", "serve", argument],
+                python_command(options.python, "torchgauge.harness.worker.host", "serve", argument),
                 environment,
                 stdin=subprocess.PIPE,
                 stdout=self._printed,

@@ -40,6 +40,7 @@ WORKER_MODULES = (
     "torchgauge.devices.calibrate",
     "torchgauge.harness.worker.entry:warm_up_host",
     "torchgauge.registry:preload",
+    "torchgauge.harness.worker.libraries:library_facts",
 )
 TORCH_WORKER_MODULES = ("torchgauge.harness.worker.torch_checks", "torch.utils.flop_counter")
 """What every worker of a device imports: imported once, in the host, where workers are forked."""

@@ -11,9 +11,9 @@ from torchgauge.harness.refused import lifted_child
 from torchgauge.harness.refused.device_words import accelerators
 from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import python_command
 
 TIMEOUT_S = 300.0
-_RUN = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ def lifted(python: str, device: str) -> tuple[Lifted, ...]:
 def _said(python: str, device: str, feature: str, how: str) -> str:
     with scratch("refused") as folder:
         answer = folder / "answer.json"
-        child = str(Path(lifted_child.__file__))
-        command = [python, "-c", _RUN, child, str(answer), device, feature, how, *sorted(accelerators())]
+        words = (str(answer), device, feature, how, *sorted(accelerators()))
+        command = python_command(python, Path(lifted_child.__file__), *words)
         try:
             done = run(command, passed(), timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from torchgauge.harness.interpreter.foreign_plugins import (
     suites_of,
 )
 from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter, require_torch
+from torchgauge.harness.interpreter.packages import libraries_in
 from torchgauge.harness.planning.forecast import expected_seconds
 from torchgauge.harness.planning.order import ordered
 from torchgauge.harness.planning.plan import all_groups, check_available, group_of_case
@@ -92,6 +93,8 @@ def make_plan(
     if len(sharding.shards) > 1:
         schedule = replace(schedule, whole=sharding.whole, sharding=sharding.digest)
     plan = plan_of(groups, settings, suites.values(), selection.shard, provenance)
+    libraries = libraries_in(() if elsewhere else (there.path,), suites.values())
+    plan = replace(plan, suite_digests=(*plan.suite_digests, *libraries.items()))
     return replace(placed(plan, there), schedule=schedule), devices, suites
 
 
@@ -204,7 +207,7 @@ def resumed_campaign(
     if plan.settings.torchbench is not None:
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     there = _interpreter_of(plan, python)
-    suites, devices = planned_parts(plan, there)
+    suites, devices = planned_parts(plan, there, () if is_elsewhere(executor) else (there.path,))
     if is_elsewhere(executor):
         require_devices(executor, options, plan.groups)
     else:
@@ -225,26 +228,34 @@ def refuse_other_settings(plan: Plan | ComparisonPlan, typed: Mapping[str, objec
             )
 
 
-def refuse_changed_digests(plan: Plan | ComparisonPlan, suites: Iterable[Suite]) -> None:
-    """Raise :class:`UsageError` for data of a suite or code of a model that differs from ``plan``."""
-    planned = dict(plan.suite_digests)
-    for name, digest in digests_of(suites, plan.groups).items():
+def refuse_changed_digests(
+    plan: Plan | ComparisonPlan, suites: Collection[Suite], pythons: Iterable[str] = ()
+) -> None:
+    """Raise :class:`UsageError` for data, model code or libraries of ``suites`` that differ from ``plan``.
+
+    Libraries are compared in ``pythons``.
+    """
+    planned, libraries = dict(plan.suite_digests), libraries_in(pythons, suites)
+    for name, digest in {**digests_of(suites, plan.groups), **libraries}.items():
         if planned.get(name, digest) != digest:
-            what = "code of model" if "/" in name else "data of suite"
+            code = "library" if name in libraries else "code of model"
+            what = code if "/" in name else "data of suite"
             raise UsageError(
                 f"the {what} {name!r} differs from the plan of {plan.run_id}",
                 hint="restore the plan's files, commit and torchgauge, or start a new run",
             )
 
 
-def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dict[str, Device]]:
+def planned_parts(
+    plan: Plan, there: Interpreter, pythons: Iterable[str] = ()
+) -> tuple[dict[str, Suite], dict[str, Device]]:
     """Return the suites and devices of the groups of ``plan`` in the interpreter ``there``.
 
-    Raises :class:`UsageError` for an absent suite or device, and for data or model code that differs from
-    the plan.
+    Raises :class:`UsageError` for an absent suite or device, and for data, model code or libraries of
+    ``pythons`` that differ from the plan.
     """
     suites = suites_of(there, list(dict.fromkeys(group.workload.suite for group in plan.groups)))
-    refuse_changed_digests(plan, suites.values())
+    refuse_changed_digests(plan, suites.values(), pythons)
     return suites, find_devices(sorted({str(group.device) for group in plan.groups}), there)
 
 

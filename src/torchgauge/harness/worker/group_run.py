@@ -25,7 +25,7 @@ from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.clock_watch import UNKNOWN, ClockWatch, without_times
 from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.contention import Contention
-from torchgauge.harness.worker.libraries import import_builder
+from torchgauge.harness.worker.libraries import import_builder, library_facts
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.realise import realise
 from torchgauge.harness.worker.roofline import attainable
@@ -230,7 +230,7 @@ class GroupRun:
         low = self.group.workload.dtype.removeprefix(AUTOCAST)
         known: dict[str, Scalar] = getattr(self.session, "dtype_facts", lambda _: {})(low)
         for state in self.states:
-            state.facts.update({**known, **built.facts, **items})
+            state.facts.update({**library_facts(self.job.preload), **known, **built.facts, **items})
         return built
 
     def _prepare(self, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:

@@ -29,6 +29,7 @@ from typing import Any
 
 from torchgauge.harness.worker.capped_log import CappedLog
 from torchgauge.processes import process_tree
+from torchgauge.processes.python_command import python_command
 
 GRACE_S = 0.3
 _READ = 1 << 20
@@ -196,7 +197,7 @@ class Host:
         if not job:
             os._exit(0)
         if not self.warm:
-            command = [sys.executable, "-m", "torchgauge.harness.worker.host", "worker", job]
+            command = python_command(sys.executable, "torchgauge.harness.worker.host", "worker", job)
             os.execv(sys.executable, command)  # noqa: S606  no shell is wanted
         code = 1
         try:

@@ -1,13 +1,21 @@
-"""Importing what a model needs, in the worker: missing operator schemas, then libraries, then the suite."""
+"""Importing what a model needs, in the worker: missing operator schemas, then libraries, then the suite.
+
+Rows name the copies that were imported.
+"""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
+from torchgauge.devices.installed import TORCH_LIBRARIES
+from torchgauge.devices.library import library, shadows
 from torchgauge.harness.job import Job
+from torchgauge.records import Scalar
 from torchgauge.registry import resolve
 from torchgauge.suites.lending import OF, as_lender_knows
+from torchgauge.suites.model_code import LIBRARY, SHADOWED
 
 
 def import_builder(job: Job) -> Any:
@@ -26,3 +34,16 @@ def import_builder(job: Job) -> Any:
     if job.group is None or OF not in job.group.recipe:
         return build
     return lambda workload, recipe: build(*as_lender_knows(workload, recipe))
+
+
+def library_facts(preload: tuple[str, ...] = ()) -> dict[str, Scalar]:
+    """Return the copies of torch's libraries and of ``preload`` that are imported, and the shadowed modules.
+
+    A host calls it for its forks.
+    """
+    imported = {name.partition(".")[0] for name in list(sys.modules)}
+    names = {*TORCH_LIBRARIES, *(name.partition(".")[0] for name in preload)} - {"torchgauge"}
+    copies = {name: copy.text for name in sorted(names & imported) if (copy := library(name))}
+    hidden = "; ".join(shadows(imported))
+    facts: dict[str, Scalar] = {f"{LIBRARY}{name}": text for name, text in copies.items()}
+    return facts | ({SHADOWED: hidden} if hidden else {})

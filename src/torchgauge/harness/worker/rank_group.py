@@ -12,7 +12,7 @@ from torchgauge.processes.kept_process import KeptProcess
 from torchgauge.suites.check import TOO_FEW, NotOnThisDeviceError
 from torchgauge.suites.suite import HOST
 
-_RANK = "import sys; sys.path[:0] = {path!r}; from {module} import main; main(sys.argv[1], int(sys.argv[2]))"
+_RANK = "import sys; sys.path[:] = {path!r}; from {module} import main; main(sys.argv[1], int(sys.argv[2]))"
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from torchgauge.results.environments import environments_of
 from torchgauge.results.rows import torch_version
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.store import Store
-from torchgauge.suites.model_code import CHECKOUT, MODEL_CODE
+from torchgauge.suites.model_code import CHECKOUT, LIBRARY, MODEL_CODE, SHADOWED
 
 Row = dict[str, Any]
 
@@ -168,15 +168,27 @@ def changed_facts(base: Environment | None, head: Environment | None) -> dict[st
 
 
 def changed_code(base: Measured, head: Measured) -> dict[str, tuple[object, object]]:
-    """Return the facts of both rows that name model code and are not equal, by name and model."""
-    ours, theirs = (json.loads(side.row["facts"] or "{}") for side in (base, head))
+    """Return the facts of both rows that name code and libraries and are not equal, by name and model."""
+    ours, theirs = _facts_of(base), _facts_of(head)
     work = head.case.workload
     names = {CHECKOUT: f"checkout of {work.suite}", MODEL_CODE: f"code of {work.suite}/{work.model}"}
+    names.update({fact: fact for fact in ours if fact.startswith(LIBRARY)})
     return {
         name: (ours[fact], theirs[fact])
         for fact, name in names.items()
         if fact in ours and fact in theirs and ours[fact] != theirs[fact]
     }
+
+
+def shadowed(base: Measured, head: Measured) -> dict[str, tuple[object, object]]:
+    """Return the modules that hid other copies on either side."""
+    sides = tuple(_facts_of(side).get(SHADOWED, "nothing") for side in (base, head))
+    return {SHADOWED: sides} if set(sides) != {"nothing"} else {}
+
+
+def _facts_of(side: Measured) -> dict[str, object]:
+    facts: dict[str, object] = json.loads(side.row["facts"] or "{}")
+    return facts
 
 
 def _environment_refusal(base: Measured, head: Measured, differs: Difference) -> str:

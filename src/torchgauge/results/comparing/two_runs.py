@@ -46,6 +46,7 @@ from torchgauge.results.comparing.run_pairs import (
     difference,
     pair_up,
     read_side,
+    shadowed,
 )
 from torchgauge.results.comparing.run_ratio import CONFIDENCE, adjusted, decided
 from torchgauge.results.comparing.run_suite import suite_of
@@ -147,7 +148,7 @@ class _Comparison:
         for pair in pairs:
             if pair.base and pair.head and pair.base.environment and pair.head.environment:
                 facts |= changed_facts(pair.base.environment, pair.head.environment)
-                code |= changed_code(pair.base, pair.head)
+                code |= changed_code(pair.base, pair.head) | shadowed(pair.base, pair.head)
         return TwoRuns(
             self.base, self.head, self.differs, facts | code, verdicts + ([suite] if suite else []), dropped
         )

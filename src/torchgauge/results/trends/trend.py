@@ -28,7 +28,7 @@ from torchgauge.results.store import Store
 from torchgauge.results.trends.change_points import ChangePoint, DetectorSettings, Findings, change_points
 from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, read_outcomes
-from torchgauge.suites.model_code import MODEL_CODE
+from torchgauge.suites.model_code import named_code
 
 _MACHINE_FACTS = (
     "cpu.model", "cpu.cores_logical", "host.memory_bytes", "host.system", "device.model", "machine",
@@ -47,7 +47,7 @@ class Night:
 
     ``at`` is when the run was planned, in seconds since the epoch. ``python`` is the interpreter of the
     run's workers, empty where the plan is gone, and ``commit`` what its campaign was planned for, empty
-    where no campaign brought it. ``code`` is the digest of the model's code, empty where the row has none.
+    where no campaign brought it. ``code`` names the model's code and libraries, empty where the row has none.
     """
 
     run_id: str
@@ -283,7 +283,7 @@ def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series
                 torch_version=_text(row["torch_version"]),
                 environment_id=_text(row["environment_id"]),
                 doubt=_text(row["doubt"]),
-                code=str(json.loads(_text(row["facts"]) or "{}").get(MODEL_CODE, "")),
+                code=named_code(json.loads(_text(row["facts"]) or "{}")),
             )
             for row in rows
         ),
