@@ -70,7 +70,7 @@ def test_a_family_shows_cost_gain_and_what_ran(site: Path) -> None:
     """Compile time stands beside step time, evidence and reasons in words, and hostile text as text."""
     (page,) = (site / "features").glob("compile-autograd*.html")
     text = _text(page)
-    assert "asked device status step speed-up peak memory cold start warm start what ran" in text
+    assert "asked device status step speed-up peak memory cold call warm call what ran" in text
     assert re.search(
         r"inductor-compiled-autograd cpu \S+ [\d.]+ ms ±[\d.]+% 2\.\d+ \S ±.{0,40} [\d.]+ s [\d.]+ s ", text
     )

@@ -15,6 +15,7 @@ from torchgauge.devices.declared_variables import declared_variables
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import OFF_THE_PATH
 
 STEP_S = 10.0
 """Seconds that one step may take; each needs milliseconds."""
@@ -59,7 +60,7 @@ def find_hang(
 
     ``import_s`` is how long the import of torch may take. ``environment`` is put on top of ours.
     """
-    command = [python, "-c", _CHILD, torch_type, str(step_s)]
+    command = [python, "-c", OFF_THE_PATH + _CHILD, torch_type, str(step_s)]
     try:
         variables = {**passed(declared=declared_variables()), **(environment or {})}
         done = run(command, variables, timeout=import_s + 5 * step_s)

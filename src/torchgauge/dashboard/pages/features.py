@@ -55,7 +55,7 @@ UNKNOWN = "_unknown"
 """How a fact ends that says why another one is not there."""
 HEADS = {
     "import_time": "import",
-    "compile_cold": "cold start", "compile_cold_cpu": "its CPU time", "compile_warm": "warm start",
+    "compile_cold": "cold call", "compile_cold_cpu": "its CPU time", "compile_warm": "warm call",
     "export_time": "export", "package_compile": "package", "latency": "step", "speedup": "speed-up",
     "peak_memory": "peak memory",
 }  # fmt: skip

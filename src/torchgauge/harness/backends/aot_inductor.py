@@ -74,7 +74,7 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     folder = Path(session.cache) / f"{folder_name(configuration)}-package"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.pt2"
-    prepared = Prepared(subject.module)
+    prepared = Prepared(subject.module, evidence=dict(compilation.BEFORE_FORK))
     there = session.fresh and path.is_file()
     if not there:
         compiler_start(session)

@@ -77,7 +77,7 @@ class CompileStage:
         if self.graphs is not None:
             self.graphs.clear()
         call = self.make()
-        evidence: dict[str, Scalar] = {FACT: origin} if origin else {}
+        evidence: dict[str, Scalar] = {**compilation.BEFORE_FORK, **({FACT: origin} if origin else {})}
         prepared = Prepared(call, settled=False, evidence=evidence, entries=Entries())
         prepared.context = lambda: self._running(cache, prepared)
         with prepared.context():
@@ -160,7 +160,7 @@ class CompileStage:
 
 
 def _warm(seconds: float, cpu: CpuTime) -> list[Measurement]:
-    return _first_call("compile_warm", "first call of a new process, filled cache", seconds, cpu)
+    return _first_call("compile_warm", "first call, filled cache", seconds, cpu)
 
 
 def _first_call(metric: str, provenance: str, seconds: float, cpu: CpuTime) -> list[Measurement]:

@@ -139,11 +139,12 @@ class WorkerSetup:
 
     def _preload(self, suites: Sequence[Suite]) -> tuple[str, ...]:
         torch = self.device.torch_type is not None
-        preload = [*TORCH_MODULES, *(COMPILER_MODULES if self._may_compile else ())] if torch else []
-        if torch:
-            preload += [module for suite in suites for module in suite.preload]
+        preload = [*TORCH_MODULES] if torch else []
         if torch and "inductor" in self._compilers:
             preload.append("torchgauge.harness.worker.compilation:prepare_machine")
+        if torch:
+            preload += COMPILER_MODULES if self._may_compile else ()
+            preload += [module for suite in suites for module in suite.preload]
         preload += [*WORKER_MODULES, *(TORCH_WORKER_MODULES if torch else ())]
         preload.append(self.device.session.partition(":")[0])
         return (*preload, *sorted({suite.builder.partition(":")[0] for suite in suites}))

@@ -12,6 +12,7 @@ from torchgauge.harness.refused.finding import Scanned
 from torchgauge.harness.refused.scan import scan
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.passed_variables import passed
+from torchgauge.processes.python_command import OFF_THE_PATH
 
 _TIMEOUT_S = 60.0
 _QUESTION = """
@@ -40,7 +41,7 @@ def scan_package(there: Interpreter, package: str) -> Scanned:
     if not package.isidentifier():
         raise problem
     try:
-        done = run([there.path, "-c", _QUESTION, package], passed(), timeout=_TIMEOUT_S)
+        done = run([there.path, "-c", OFF_THE_PATH + _QUESTION, package], passed(), timeout=_TIMEOUT_S)
         done.check_returncode()
         folder, version = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:

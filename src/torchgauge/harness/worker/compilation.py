@@ -9,6 +9,7 @@ import importlib
 import logging
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ _FALLBACK_MARKS = ("hit config.", "WON'T CONVERT", "falling back to eager")
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """The variable that tells inductor where its caches are."""
 COMPILER_MODULES = (
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
     "torch._inductor.async_compile",
     "torch._inductor.bounds",
     "torch._inductor.compiler_bisector",
@@ -40,6 +43,8 @@ COMPILER_MODULES = (
     "sympy.physics.units",
 )
 """What the first compilation of a process imports (seen with torch 2.13); a missing one is no loss."""
+BEFORE_FORK: dict[str, Scalar] = {}
+"""Seconds that the host of this process spent on what each program spends before its first compiled call."""
 
 
 @dataclass
@@ -124,10 +129,14 @@ def prepare_machine() -> None:
     flags of a real compilation, so a forked child does one, in a cache of its own; a mark beside the headers
     says that it was done for this torch and compiler.
     """
+    began = time.perf_counter()
     for name in COMPILER_MODULES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    imported = time.perf_counter()
     probe_vector_isa()
+    BEFORE_FORK["compiler_import"] = round(imported - began, 3)
+    BEFORE_FORK["vector_isa_probe"] = round(time.perf_counter() - imported, 3)
     try:
         from torch._inductor import codecache, cpp_builder
 

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
+from torchgauge.processes.python_command import OFF_THE_PATH
 from torchgauge.records import Scalar
 from torchgauge.suites.check import CheckSession, NotOnThisDeviceError, WrongAnswerError
 from torchgauge.suites.suite import HOST
@@ -172,7 +173,7 @@ class CheckContext:
 
         try:
             done = subprocess.run(
-                [sys.executable, "-c", code, self.type],
+                [sys.executable, "-c", OFF_THE_PATH + code, self.type],
                 env={**os.environ, **environment},
                 capture_output=True,
                 text=True,

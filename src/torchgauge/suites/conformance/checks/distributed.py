@@ -9,6 +9,7 @@ import sys
 
 import torch
 
+from torchgauge.processes.python_command import OFF_THE_PATH
 from torchgauge.suites.conformance.check_context import CHILD_S, CheckContext, check
 
 GROUP = "distributed"
@@ -51,7 +52,7 @@ def _two_processes(context: CheckContext, backend: str, how: str) -> None:
     }
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", _RANK, context.type, backend, how],
+            [sys.executable, "-c", OFF_THE_PATH + _RANK, context.type, backend, how],
             env={**variables, "RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
