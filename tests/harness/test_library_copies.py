@@ -83,12 +83,15 @@ def test_another_copy_of_a_library_is_named_on_rows_and_between_runs(tmp_path: P
     store, version = tmp_path / "store", metadata.version("timm")
     bare, whole = tmp_path / "bare", installed(tmp_path / "whole")
     shutil.copytree(whole / "timm", bare / "timm")
-    (bare / "timm" / "layers" / "drop.py").open("a").write("# another\n")
+    other = bare / "timm" / "layers" / "drop.py"
+    other.write_text(f"{other.read_text()}# another\n")
     words = (*QUICK, "--store", str(store))
     for path in (whole, bare, bare):
         done = cli(tmp_path, "run", "timm", "--models", "resnet18", *words, path=str(path))
         assert done.returncode == 0, done.stderr
-    begun = cli(tmp_path, "run", "timm", "--models", "resnet18,levit_128", *words, "--budget", "0.1", path=str(whole))
+    begun = cli(
+        tmp_path, "run", "timm", "--models", "resnet18,levit_128", *words, "--budget", "0.1", path=str(whole)
+    )
     assert "go on with: torchgauge run --resume" in begun.stderr, begun.stderr
     edited = whole / "timm" / "layers" / "drop.py"
     text = edited.read_text()

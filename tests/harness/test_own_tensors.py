@@ -24,6 +24,14 @@ RIGHT = (
     "own_containers",
     "transposed_weight",
 )
+EAGER = (
+    "nested_input",
+    "lazy_layer",
+    "scripted_part",
+    "arrays_of_one_memory",
+    "rows_of_a_cache",
+)
+"""Programs that dynamo does not capture, or that have nothing else to show under it."""
 
 
 @pytest.fixture(scope="module", params=["float32", "bfloat16"])
@@ -31,7 +39,7 @@ def rows(request: pytest.FixtureRequest, make_sandbox: Callable[[], Any]) -> dic
     """Return each row by dtype, model, configuration and mode."""
     box = make_sandbox()
     words = ("--device", "cpu", "--config", "eager,aot_eager", "--mode", "inference,training")
-    done = box.measure("own_tensors", *words, "--dtype", request.param)
+    done = box.measure("own_tensors", *words, "--dtype", request.param, "--memory-limit", "3G")
     assert done.returncode in (0, 1), done.stderr[-4000:]
     return {
         f"{one.case.workload.model} {one.case.configuration.name} {one.case.workload.mode}": one
@@ -48,6 +56,30 @@ def test_a_program_runs_with_its_own_tensors(rows: dict[str, Result], model: str
         assert (row.status, row.reason) == (Status.PASS, "")
         assert row.accuracy is not None
         assert "float64 on the host" in row.accuracy.reference
+
+
+@pytest.mark.parametrize("mode", ["inference", "training"])
+@pytest.mark.parametrize("model", EAGER)
+def test_rare_kinds_of_tensors_are_placed(rows: dict[str, Result], model: str, mode: str) -> None:
+    """Each raises where a tensor has another layout or other memory, or where a copy does not fit."""
+    row = rows[f"{model} eager {mode}"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+    assert row.accuracy is not None
+    assert "float64 on the host" in row.accuracy.reference
+
+
+def test_a_sparse_buffer_is_copied_for_the_reference(rows: dict[str, Result]) -> None:
+    """Its layout stays."""
+    row = rows["sparse_rows eager inference"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+
+
+def test_infinities_of_a_program_that_refuses_double_pass(rows: dict[str, Result]) -> None:
+    """Each run of eager has them in the same places, and there is no other reference."""
+    row = rows["refuses_double eager inference"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+    assert row.accuracy is not None
+    assert row.accuracy.reference.startswith("eager alone: no float64 run")
 
 
 def test_a_module_that_its_author_cast_keeps_its_norm(rows: dict[str, Result]) -> None:

@@ -67,7 +67,7 @@ def _packages() -> dict[str, Scalar]:
     for name, version in installed.versions().items():
         copy = library(name)
         usual = copy is None or (copy.version == version and not copy.edited)
-        found[f"package.{name}"] = version if copy is None or usual else copy.mark
+        found[f"package.{name}"] = version if copy is None or usual else copy._replace(place="").text
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
         for point in installed.extensions():
             found[f"extension.{point['name']}"] = f"{point['package']} {point['version']}".strip()

@@ -12,10 +12,10 @@ import json
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -39,20 +39,16 @@ class Library(NamedTuple):
     place: str = ""
 
     @property
-    def mark(self) -> str:
-        """Return version, digest and edited files."""
-        names = ", ".join(self.edited[:3]) + (" and more" if len(self.edited) > 3 else "")
-        return " ".join(filter(None, (self.version, self.digest, names and f"edited: {names}")))
-
-    @property
     def text(self) -> str:
-        """Return the mark and the place."""
-        return f"{self.mark} in {self.place}" if self.place else self.mark
+        """Return it in words, with three edited files at most."""
+        edited = f"edited: {', '.join(self.edited[:3])}{' and more' * (len(self.edited) > 3)}"
+        parts = (self.version, self.digest, self.edited and edited, self.place and f"in {self.place}")
+        return " ".join(filter(None, parts))
 
 
 def library(name: str) -> Library | None:
     """Return the copy of ``name`` that is imported, or would be; None where no file holds one."""
-    source = _source(_spec(name))
+    source = _source(name)
     return None if source is None else _library(name, source)
 
 
@@ -63,63 +59,58 @@ def shadows(names: Iterable[str]) -> list[str]:
     """
     sentences = []
     for name in sorted(set(names) - OFTEN_TWICE):
-        source = _source(_spec(name))
+        source = _source(name)
         if source is None or source.parent in _own_folders():
             continue
-        others = [_source(PathFinder.find_spec(name, [entry])) for entry in sys.path if entry]
-        hidden = [other for other in others if other and other.resolve() != source.resolve()]
+        others = [_source(name, entry) for entry in sys.path if entry]
+        hidden = [other.parent for other in others if other and other.resolve() != source.resolve()]
+        owner = _owner(name)
         if hidden:
-            sentences.append(f"{name} in {_short(source.parent)} hides {name} in {_short(hidden[0].parent)}")
-        elif (owner := _distribution(name)) and not _belongs(owner, source):
-            sentences.append(f"{name} in {_short(source.parent)} is not that of {name} {owner.version}")
+            sentences.append(f"{name} in {source.parent} hides {name} in {hidden[0]}")
+        elif owner is not None and not _belongs(owner, source):
+            sentences.append(f"{name} in {source.parent} is not that of {name} {owner.version}")
     return sentences
 
 
 @cache  # a host computes it once for all its forks
 def _library(name: str, source: Path) -> Library:
-    place = "" if source.parent in _own_folders() else _short(source.parent)
-    owner = _distribution(name)
-    if owner is None or not _belongs(owner, source):
-        return Library("", _digest_of_files(source), place=place)
-    record = [line for line in _record(owner) if not line.startswith("..")]  # scripts name their interpreter
-    kept = [line for line in record if line[-1] != "," and ".dist-info/" not in line]
-    if not any(line.startswith(source.name) for line in kept):  # an editable install
-        return Library(owner.version, _digest_of_files(source), place=place)
-    hasher, edited = hashlib.sha256("\n".join(kept).encode()), []
+    place = "" if source.parent in _own_folders() else str(source.parent)
+    owner = _owner(name)
+    belongs = owner is not None and _belongs(owner, source)
+    record = _record(owner) if owner is not None and belongs else []
+    kept = [line for line in record if line[0] != "." and line[-1] != "," and ".dist-info/" not in line]
+    version = owner.version if owner is not None and belongs else ""
+    if not any(line.startswith(source.name) for line in kept):  # a folder, or an editable install
+        files = sorted(source.rglob("*.py")) if source.is_dir() else [source]
+        parts = [f"{file.relative_to(source.parent)}\0".encode() + file.read_bytes() for file in files]
+        return Library(version, hashlib.sha256(b"".join(parts)).hexdigest()[:12], place=place)
     at = next((source.parent / line[:-2] for line in record if line.endswith("/RECORD,,")), source)
-    for path, content in _edited(source.parent, kept, at.stat().st_mtime_ns):
-        edited.append(path)
-        hasher.update(content)
-    return Library(owner.version, hasher.hexdigest()[:12], tuple(edited), place)
+    edited = _edited(source.parent, kept, at.stat().st_mtime_ns)
+    text = "\n".join((*kept, *edited.values()))
+    return Library(version, hashlib.sha256(text.encode()).hexdigest()[:12], tuple(edited), place)
 
 
-def _edited(home: Path, record: Iterable[str], written: int) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of each Python file that differs from ``record``.
+def _edited(home: Path, record: Iterable[str], written: int) -> dict[str, str]:
+    """Return path and digest of each Python file that differs from ``record``.
 
     Files are read where their size differs, or where they are newer than the record, which pip writes last.
     """
+    edited = {}
     for line in record:
         if ".py,sha256=" not in line:
             continue
-        path, digest, size = line.rsplit(",", 2)
+        path, recorded, size = line.rsplit(",", 2)
         try:
             status = (home / path).stat()
             if status.st_size == int(size) and status.st_mtime_ns <= written:
                 continue
-            content = (home / path).read_bytes()
+            digest = hashlib.sha256((home / path).read_bytes()).digest()
         except OSError:
-            content = b""
-        actual = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        if digest != f"sha256={actual}":
-            yield path, content
-
-
-def _digest_of_files(source: Path) -> str:
-    """Return the digest of the Python files of a copy that has no record."""
-    hasher = hashlib.sha256()
-    for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
-        hasher.update(f"{file.relative_to(source.parent)}\0".encode() + file.read_bytes())
-    return hasher.hexdigest()[:12]
+            digest = b""
+        actual = f"sha256={base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
+        if recorded != actual:
+            edited[path] = actual
+    return edited
 
 
 def _belongs(owner: metadata.Distribution, source: Path) -> bool:
@@ -139,22 +130,16 @@ def _record(owner: metadata.Distribution) -> list[str]:
 
 
 @cache
-def _distribution(name: str) -> metadata.Distribution | None:
-    try:
-        return metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return None
+def _owner(name: str) -> metadata.Distribution | None:
+    return next(iter(metadata.distributions(name=name)), None)
 
 
-def _spec(name: str) -> ModuleSpec | None:
+def _source(name: str, entry: str = "") -> Path | None:
+    """Return the folder of a package or the file of a module, on the path or in its folder ``entry``."""
     try:
-        return find_spec(name)
+        spec = PathFinder.find_spec(name, [entry]) if entry else find_spec(name)
     except (ImportError, ValueError):  # a module without a specification
         return None
-
-
-def _source(spec: ModuleSpec | None) -> Path | None:
-    """Return the folder of a package or the file of a module, as it lies on the path."""
     if spec is None or not spec.has_location or spec.origin is None:
         return None
     return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
@@ -164,14 +149,11 @@ def _source(spec: ModuleSpec | None) -> Path | None:
 def _own_folders() -> frozenset[Path]:
     """Return the folders of the interpreter from which it imports."""
     paths = sysconfig.get_paths()
-    standard = Path(paths["stdlib"])
-    named = [*site.getsitepackages(), paths["purelib"], paths["platlib"], paths["platstdlib"]]
-    return frozenset({standard, standard / "lib-dynload", *map(Path, named)})
-
-
-def _short(folder: Path) -> str:
-    home = Path.home()
-    return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
+    named = [
+        *site.getsitepackages(),
+        *(paths[name] for name in ("purelib", "platlib", "stdlib")),
+    ]
+    return frozenset({Path(paths["stdlib"], "lib-dynload"), *map(Path, named)})
 
 
 if __name__ == "__main__":

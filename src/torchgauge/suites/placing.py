@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
+from torch.nn.parameter import is_lazy
 
-from torchgauge.suites.suite import HOST
+from torchgauge.suites.suite import HOST, BuiltWorkload
 
 CASTABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+KINDS = (torch.Tensor, torch.nn.Parameter)
 NAMES = 6
 """Maximum number of tensor names in a row."""
 
@@ -41,15 +44,30 @@ def placed(module: Any, args: Any, kwargs: Any, device: Any, dtype: Any, *, apar
         module_tensors = [table[key] for _, table, key in _owners(module)]
         groups = _sharing((*module_tensors, *(tensor for _, tensor in tensors((args, kwargs), ""))))
         for tensor in module_tensors:  # Tensor.__deepcopy__ keeps neither shared memory nor strides nor bits
-            if _plain(tensor) and (_key(tensor) in groups or not _dense(tensor)):
-                copied = _copied(tensor, memo)
+            shared = not _plain(tensor) or _key(tensor) in groups or not _dense(tensor)
+            if shared and type(tensor) in KINDS:
+                copied = _copied(tensor, groups, memo)
                 is_parameter = isinstance(tensor, torch.nn.Parameter)
                 memo[id(tensor)] = (
                     torch.nn.Parameter(copied, tensor.requires_grad) if is_parameter else copied
                 )
         module = copy.deepcopy(module, memo)
-        args, kwargs = _mapped((args, kwargs), lambda tensor: _copied(tensor, memo))
+        for _, table, key in _owners(module):
+            if not table[key].is_leaf:  # of a scripted module
+                table[key] = torch.nn.Parameter(table[key].detach(), table[key].requires_grad)
+        args, kwargs = _mapped((args, kwargs), lambda tensor: _copied(tensor, groups, memo))
     return _Placing(device, dtype).place(module, args, kwargs)
+
+
+def materialised(built: BuiltWorkload) -> BuiltWorkload:
+    """Return ``built`` with the shapes of lazy parameters and buffers, which a module's first call sets."""
+    module = built.module
+    if isinstance(module, torch.nn.Module) and any(map(is_lazy, (*module.parameters(), *module.buffers()))):
+        training = module.training
+        with torch.no_grad():
+            module.eval()(*built.args, **built.kwargs)
+        module.train(training)
+    return built
 
 
 def named(names: Sequence[str]) -> str:
@@ -130,24 +148,21 @@ class _Placing:
         Without a group the memory is that of ``tensor``. Memory of several dtypes is copied as bytes.
         """
         memory = group or _Group([tensor])
-        base = self._bases.get(_key(tensor))
+        base = self._bases.get(id(memory))
         if base is None:
-            kind = torch.uint8 if len(memory.dtypes) > 1 else tensor.dtype
-            size, nbytes = kind.itemsize, memory.last - memory.first
-            whole = torch.empty(0, dtype=kind, device=tensor.device)
-            whole.set_(tensor.untyped_storage(), memory.first // size, (nbytes // size,), (1,))
-            if len(memory.dtypes) > 1:  # a view as a larger element needs whole ones
-                whole = torch.nn.functional.pad(whole, (0, -nbytes % memory.unit))
-            base = whole.to(device=self.device, dtype=kind if len(memory.dtypes) > 1 else dtype, copy=True)
+            several = len(memory.dtypes) > 1
+            whole = memory.whole(torch.uint8 if several else tensor.dtype)
+            if several:  # a view as a larger element needs whole ones
+                whole = torch.nn.functional.pad(whole, (0, -len(whole) % memory.unit))
+            base = whole.to(device=self.device, dtype=whole.dtype if several else dtype, copy=True)
             if group is not None:
-                self._bases[_key(tensor)] = base
+                self._bases[id(memory)] = base
         view = base if base.dtype == dtype else base.view(dtype)
-        offset = tensor.storage_offset() - memory.first // tensor.element_size()
-        return _with_bits(view.as_strided(tensor.shape, tensor.stride(), offset), tensor)
+        return _with_bits(view.as_strided(tensor.shape, tensor.stride(), memory.offset(tensor)), tensor)
 
 
 class _Group:
-    """Tensors over one storage: dtypes, bytes of the largest element, and the span of bytes in use."""
+    """Tensors that share memory: dtypes, bytes of the largest element, and the span of bytes in use."""
 
     def __init__(self, tensors: Collection[torch.Tensor]) -> None:
         spans = [_span(tensor) for tensor in tensors]
@@ -156,6 +171,19 @@ class _Group:
         self.unit = max(tensor.element_size() for tensor in tensors)
         self.first = min(low for low, _ in spans) // self.unit * self.unit
         self.last = max(high for _, high in spans)
+
+    def whole(self, kind: torch.dtype) -> torch.Tensor:
+        """Return the memory in use as one tensor of ``kind``."""
+        nbytes, tensor = self.last - self.first, self.aliases[0]
+        if _address(tensor) and nbytes:  # of several storages, where they are arrays of numpy
+            return torch.frombuffer((ctypes.c_byte * nbytes).from_address(self.first), dtype=kind)
+        whole = torch.empty(0, dtype=kind, device=tensor.device)
+        place = (self.first - _address(tensor)) // kind.itemsize
+        return whole.set_(tensor.untyped_storage(), place, (nbytes // kind.itemsize,), (1,))
+
+    def offset(self, tensor: torch.Tensor) -> int:
+        """Return the position of ``tensor`` in the memory in use, in its elements."""
+        return tensor.storage_offset() + (_address(tensor) - self.first) // tensor.element_size()
 
 
 def _mapped(value: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -186,16 +214,21 @@ def _parts(value: Any) -> dict[Any, Any] | None:
     return None
 
 
-def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
-    """Return a copy of ``tensor`` as a leaf; ``memo`` holds copies of tensors and storages by their ids."""
+def _copied(tensor: torch.Tensor, groups: Mapping[int, _Group], memo: dict[int, Any]) -> torch.Tensor:
+    """Return a copy of ``tensor`` as a leaf; ``memo`` holds copies of tensors and groups by their ids."""
     if id(tensor) in memo:
         return cast(torch.Tensor, memo[id(tensor)])
     if not _plain(tensor):
         copied = tensor.detach().clone()
     else:
-        storage = copy.deepcopy(tensor.untyped_storage(), memo)
+        group = groups.get(_key(tensor))
+        memory = group or _Group([tensor])
+        base = memo.get(id(group)) if group else None
+        base = memory.whole(torch.uint8).clone() if base is None else base
+        if group:  # lives as long as memo
+            memo[id(group)] = base
         copied = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-        copied.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+        copied.set_(base.untyped_storage(), memory.offset(tensor), tensor.shape, tensor.stride())
         copied = _with_bits(copied, tensor)
     memo[id(tensor)] = copied = copied.requires_grad_(tensor.requires_grad)
     return copied
@@ -208,15 +241,21 @@ def _with_bits(view: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _sharing(tensors: Iterable[torch.Tensor]) -> dict[int, _Group]:
-    """Return, by storage, the groups of ``tensors`` that share one.
+    """Return, by storage, the groups of ``tensors`` that share memory.
 
     Their aliases keep a storage alive while parameters exchange their data, so that its address is not
-    reused.
+    reused. Storages of the host may overlap: arrays of numpy do.
     """
-    groups: dict[int, dict[int, torch.Tensor]] = {}
-    for tensor in filter(_plain, tensors):
-        groups.setdefault(_key(tensor), {})[id(tensor)] = tensor
-    return {key: _Group(group.values()) for key, group in groups.items() if len(group) > 1}
+    shared: dict[int, dict[int, torch.Tensor]] = {}
+    end, before = 0, -1
+    for tensor in sorted(filter(_plain, tensors), key=_address):
+        key, address = _key(tensor), _address(tensor)
+        if key not in shared:
+            shared[key] = shared[before] if 0 < address < end else {}
+            end, before = max(end, address + tensor.untyped_storage().nbytes()), key
+        shared[key][id(tensor)] = tensor
+    made = {id(group): _Group(group.values()) for group in shared.values() if len(group) > 1}
+    return {key: made[id(group)] for key, group in shared.items() if len(group) > 1}
 
 
 def _key(tensor: torch.Tensor) -> int:
@@ -247,15 +286,20 @@ def tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
         yield from tensors(item, f"{name}.{key}".lstrip("."))
 
 
+def _address(tensor: torch.Tensor) -> int:
+    """Return the address of the storage of ``tensor`` on the host, 0 on a device."""
+    return tensor.untyped_storage().data_ptr() if tensor.device.type == HOST else 0
+
+
 def _plain(tensor: torch.Tensor) -> bool:
     """Return whether ``tensor`` is a view of one storage and nothing else."""
-    kinds = (torch.Tensor, torch.nn.Parameter)
     quantised = tensor.is_quantized or tensor.is_nested or tensor.is_meta
-    return type(tensor) in kinds and tensor.layout == torch.strided and not quantised
+    return type(tensor) in KINDS and tensor.layout == torch.strided and not quantised
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    """Return the first byte of ``tensor`` in its storage, and the one after its last."""
-    low, size = tensor.storage_offset(), tensor.element_size()
+    """Return the address of the first byte of ``tensor``, and that after its last."""
+    size = tensor.element_size()
+    low = _address(tensor) + tensor.storage_offset() * size
     reach = sum((count - 1) * step for count, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return low * size, (low + reach + 1 if tensor.numel() else low) * size
+    return low, low + (reach + 1 if tensor.numel() else 0) * size

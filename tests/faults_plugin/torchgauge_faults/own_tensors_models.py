@@ -251,6 +251,84 @@ class NoInputGradient(WithoutParameters):
     wrong = 0.0
 
 
+class NestedInput(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs = (torch.nested.nested_tensor([torch.randn(3, SIDE), torch.randn(5, SIDE)]),)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert x.is_nested
+        return self.linear(torch.nested.to_padded_tensor(x, 0.0))
+
+
+class SparseRows(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.randn(SIDE, SIDE).relu().to_sparse_csr())
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert self.rows.layout == torch.sparse_csr
+        return self.rows.float() @ self.linear(x).float()
+
+
+class LazyLayer(Program):
+    """Its batch norm counts no step before its first one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = torch.nn.LazyLinear(SIDE), torch.nn.LazyBatchNorm1d(affine=False)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.norm(self.linear(x))
+
+
+class ScriptedPart(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(SIDE, SIDE), torch.nn.ReLU()))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert all(one.is_leaf for one in self.part.parameters())
+        return self.part(self.linear(x))
+
+
+class ArraysOfOneMemory(Program):
+    """Neither array covers the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import numpy as np
+
+        array = np.random.default_rng(0).standard_normal((SIDE + 1, SIDE)).astype("float32")
+        self.inputs = (torch.from_numpy(array[:-1]), torch.from_numpy(array[1:]))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        assert y.data_ptr() - x.data_ptr() == SIDE * x.element_size(), "other memory"
+        return self.linear(x) + y
+
+
+class RowsOfACache(Program):
+    """A copy of the whole cache does not fit into the worker's memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        cache = torch.empty(1 << 30)
+        self.inputs = (cache[: SIDE * SIDE].view(SIDE, SIDE).copy_(self.inputs[0]), cache[SIDE : 2 * SIDE])
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        one_memory(x, y)
+        return self.linear(x) + y
+
+
+class RefusesDouble(Program):
+    """Its results have infinities, and no reference but themselves."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert x.dtype != torch.float64
+        y = self.linear(x)
+        return torch.cat([y[:, :12], torch.full_like(y[:, 12:], -torch.inf)], 1)
+
+
 def build(workload: Workload) -> BuiltWorkload:
     """Build the program that ``workload`` names."""
     torch.manual_seed(workload.seed)

@@ -207,10 +207,11 @@ def resumed_campaign(
     if plan.settings.torchbench is not None:
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     there = _interpreter_of(plan, python)
-    suites, devices = planned_parts(plan, there, () if is_elsewhere(executor) else (there.path,))
+    suites, devices = planned_parts(plan, there)
     if is_elsewhere(executor):
         require_devices(executor, options, plan.groups)
     else:
+        refuse_changed_digests(plan, suites.values(), (there.path,))
         refuse_quarantined(plan.groups, devices)
     store = Store.open(folder.path.parent.parent)
     return Campaign(plan, store, devices, suites, progress, there.path, executor, options=options), folder
@@ -246,16 +247,14 @@ def refuse_changed_digests(
             )
 
 
-def planned_parts(
-    plan: Plan, there: Interpreter, pythons: Iterable[str] = ()
-) -> tuple[dict[str, Suite], dict[str, Device]]:
+def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dict[str, Device]]:
     """Return the suites and devices of the groups of ``plan`` in the interpreter ``there``.
 
-    Raises :class:`UsageError` for an absent suite or device, and for data, model code or libraries of
-    ``pythons`` that differ from the plan.
+    Raises :class:`UsageError` for an absent suite or device, and for data or model code that differs from
+    the plan.
     """
     suites = suites_of(there, list(dict.fromkeys(group.workload.suite for group in plan.groups)))
-    refuse_changed_digests(plan, suites.values(), pythons)
+    refuse_changed_digests(plan, suites.values())
     return suites, find_devices(sorted({str(group.device) for group in plan.groups}), there)
 
 

@@ -111,6 +111,12 @@ def nonfinite(observation: Mapping[str, Any], reference: Mapping[str, Any] | Non
     return ""
 
 
+def without_nan(observation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tensors and numbers of ``observation`` that hold no NaN."""
+    values = {path: value for path, value in observation.items() if isinstance(value, (torch.Tensor, float))}
+    return {path: value for path, value in values.items() if not torch.as_tensor(value).isnan().any()}
+
+
 def _same_places(one: Any, other: torch.Tensor) -> bool:
     """Return whether two tensors have the same infinities and NaNs in the same places."""
     if (

@@ -12,10 +12,11 @@ from typing import Any
 from torchgauge.devices.installed import TORCH_LIBRARIES
 from torchgauge.devices.library import library, shadows
 from torchgauge.harness.job import Job
-from torchgauge.records import Scalar
+from torchgauge.records import Scalar, Workload
 from torchgauge.registry import resolve
-from torchgauge.suites.lending import OF, as_lender_knows
+from torchgauge.suites.lending import as_lender_knows
 from torchgauge.suites.model_code import LIBRARY, SHADOWED
+from torchgauge.suites.suite import BuiltWorkload
 
 
 def import_builder(job: Job) -> Any:
@@ -31,9 +32,18 @@ def import_builder(job: Job) -> Any:
         for name in job.preload:
             import_module(name)
     build = resolve(job.builder)
-    if job.group is None or OF not in job.group.recipe:
+    if job.group is None or job.group.checks:
         return build
-    return lambda workload, recipe: build(*as_lender_knows(workload, recipe))
+
+    def built(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
+        own: BuiltWorkload = build(*as_lender_knows(workload, recipe))
+        if own.framework != "torch" or not job.runs_torch:
+            return own
+        from torchgauge.suites.placing import materialised
+
+        return materialised(own)
+
+    return built
 
 
 def library_facts(preload: tuple[str, ...] = ()) -> dict[str, Scalar]:

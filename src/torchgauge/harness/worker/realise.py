@@ -32,6 +32,8 @@ def realise(built: BuiltWorkload) -> Realised:
 
 
 def _describe(value: Any, path: str) -> list[str]:
+    if getattr(value, "is_nested", False) and str(value.layout) == "torch.strided":  # it has no shape
+        value = value.unbind()
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         shape = "x".join(str(n) for n in value.shape)
         return [f"{path}: {str(value.dtype).removeprefix('torch.')}[{shape}]"]

@@ -17,7 +17,7 @@ from torchgauge.harness.backends.inductor_knobs import INDUCTOR
 from torchgauge.harness.backends.prepared import Prepared, checked, prepare
 from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
-from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread
+from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread, without_nan
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.flops import count_flops
@@ -251,7 +251,8 @@ class TorchChecks:
         tolerance = self.tolerance
         verdict = self._compare(self.reference.host or runs[0], runs[0], tolerance)
         self._record_eager(gap, verdict)
-        reference = self.reference.fp64 or self.reference.host
+        # where eager is alone, infinities that each run repeats are its result
+        reference = self.reference.fp64 or self.reference.host or without_nan(runs[0])
         bad = next((path for run in runs if (path := nonfinite(run, reference))), "")
         if bad:
             return Cause.NONFINITE, f"eager returned NaN or infinity in {bad}"

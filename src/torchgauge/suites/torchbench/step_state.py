@@ -171,8 +171,10 @@ class Snapshot:
 
     def _keep_tensor(self, path: str, tensor: torch.Tensor) -> None:
         path = path.lstrip(".")
-        spread_out = any(step == 0 and size > 1 for size, step in zip(tensor.shape, _strides(tensor)))  # noqa: B905
-        if tensor.is_quantized or tensor.layout != torch.strided or tensor.grad_fn is not None or spread_out:
+        usual = not (tensor.is_quantized or tensor.is_nested) and tensor.layout == torch.strided
+        if not usual or tensor.grad_fn is not None:
+            return
+        if any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride())):  # noqa: B905
             return
         if path in self.tensors:  # keys that are no names, such as tensors, have none of their own
             path = f"{path}#{len(self.tensors)}"
@@ -221,10 +223,6 @@ def _copied(state: Any) -> dict[Any, Any]:
         for key, values in state.items()
         if isinstance(values, dict)
     }
-
-
-def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
-    return tensor.stride() if tensor.layout == torch.strided else ()
 
 
 def _generator_state(generator: Any) -> Any:
