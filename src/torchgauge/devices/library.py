@@ -41,8 +41,8 @@ class Library(NamedTuple):
     @property
     def text(self) -> str:
         """Return it in words, with three edited files at most."""
-        edited = f"edited: {', '.join(self.edited[:3])}{' and more' * (len(self.edited) > 3)}"
-        parts = (self.version, self.digest, self.edited and edited, self.place and f"in {self.place}")
+        edited = ", ".join(self.edited[:3]) + " and more" * (len(self.edited) > 3)
+        parts = (self.version, self.digest, edited and f"edited: {edited}", self.place and f"in {self.place}")
         return " ".join(filter(None, parts))
 
 

@@ -183,7 +183,8 @@ class _Group:
 
     def offset(self, tensor: torch.Tensor) -> int:
         """Return the position of ``tensor`` in the memory in use, in its elements."""
-        return tensor.storage_offset() + (_address(tensor) - self.first) // tensor.element_size()
+        low, size = _address(tensor), tensor.element_size()
+        return int(tensor.storage_offset() + (low - self.first) // size)
 
 
 def _mapped(value: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -288,7 +289,7 @@ def tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
 
 def _address(tensor: torch.Tensor) -> int:
     """Return the address of the storage of ``tensor`` on the host, 0 on a device."""
-    return tensor.untyped_storage().data_ptr() if tensor.device.type == HOST else 0
+    return int(tensor.untyped_storage().data_ptr()) if tensor.device.type == HOST else 0
 
 
 def _plain(tensor: torch.Tensor) -> bool:

@@ -182,8 +182,8 @@ def changed_code(base: Measured, head: Measured) -> dict[str, tuple[object, obje
 
 def shadowed(base: Measured, head: Measured) -> dict[str, tuple[object, object]]:
     """Return the modules that hid other copies on either side."""
-    sides = tuple(_facts_of(side).get(SHADOWED, "nothing") for side in (base, head))
-    return {SHADOWED: sides} if set(sides) != {"nothing"} else {}
+    ours, theirs = (_facts_of(side).get(SHADOWED, "nothing") for side in (base, head))
+    return {SHADOWED: (ours, theirs)} if {ours, theirs} != {"nothing"} else {}
 
 
 def _facts_of(side: Measured) -> dict[str, object]:
