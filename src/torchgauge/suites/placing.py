@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch.nn.parameter import is_lazy
 
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
@@ -62,11 +61,12 @@ def placed(module: Any, args: Any, kwargs: Any, device: Any, dtype: Any, *, apar
 def materialised(built: BuiltWorkload) -> BuiltWorkload:
     """Return ``built`` with the shapes of lazy parameters and buffers, which a module's first call sets."""
     module = built.module
-    if isinstance(module, torch.nn.Module) and any(map(is_lazy, (*module.parameters(), *module.buffers()))):
-        training = module.training
+    if isinstance(module, torch.nn.Module) and any(map(_is_lazy, (*module.parameters(), *module.buffers()))):
+        modes = [(part, part.training) for part in module.modules()]
         with torch.no_grad():
             module.eval()(*built.args, **built.kwargs)
-        module.train(training)
+        for part, training in modes:
+            part.training = training
     return built
 
 
@@ -285,6 +285,10 @@ def tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
     parts = dict(enumerate(value)) if isinstance(value, (list, tuple)) else _parts(value)
     for key, item in (parts or {}).items():
         yield from tensors(item, f"{name}.{key}".lstrip("."))
+
+
+def _is_lazy(tensor: torch.Tensor) -> bool:
+    return isinstance(tensor, (torch.nn.UninitializedParameter, torch.nn.UninitializedBuffer))
 
 
 def _address(tensor: torch.Tensor) -> int:
