@@ -100,6 +100,14 @@ def test_kept_code_has_no_cold_time(nights) -> None:
     assert metric(row, "cache_hits").samples[0] >= 1
 
 
+def test_rows_have_what_a_fresh_program_spends_before_its_first_call(nights) -> None:
+    """Compile times, cold and warm, are those of a process whose host has done both already."""
+    for night in ("cold", "kept"):
+        facts = dict(nights.rows[night].facts)
+        assert facts["compiler_import"] > 0
+        assert facts["vector_isa_probe"] >= 0
+
+
 def test_damaged_libraries_fail_no_case(nights) -> None:
     """The case is compiled with an empty cache and says so; its libraries replace the damaged ones."""
     assert origin(nights.rows["libraries cut"]).startswith("empty, after the kept one failed: ")
