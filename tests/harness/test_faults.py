@@ -43,6 +43,7 @@ MILD = (
     "device_oom",
     "missing_package",
     "unsupported",
+    "unfinished",
 )
 EAGER = {
     ("healthy", "inference"): ("pass", None, "done"),
@@ -70,6 +71,7 @@ EAGER = {
     ("device_oom", "inference"): ("oom", "device", "eager"),
     ("missing_package", "inference"): ("skipped", "missing_package", "build"),
     ("unsupported", "inference"): ("unsupported", None, "build"),
+    ("unfinished", "inference"): ("error", None, "build"),
     ("kills_itself", "inference"): ("infra", "killed", "eager"),
 }
 COMPILED = {

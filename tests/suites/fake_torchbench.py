@@ -174,7 +174,8 @@ MODELS = {
     "refuses_to_be_made": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):
-        raise NotImplementedError("not on this device")
+        if device == "cpu":
+            raise NotImplementedError("not on this device")
 """,
     "refuses_the_step": HEAD
     + """
@@ -273,6 +274,99 @@ MODELS = {
 
     def get_module(self):
         raise ValueError("a bug of the model")
+""",
+    "calls_another": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.kept, self.steps = [self.model], 0
+
+    def train(self):
+        self.steps += 1
+        self.optimizer.zero_grad()
+        model = self.model if self.steps % 10 == 1 else self.kept[0]
+        model(*self.example_inputs).square().sum().backward()
+        self.optimizer.step()
+""",
+    "calls_less_often": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.steps = 0
+
+    def train(self):
+        self.optimizer.zero_grad()
+        for _ in range(2 - self.steps % 2):
+            self.model(*self.example_inputs).square().sum().backward()
+        self.steps += 1
+        self.optimizer.step()
+""",
+    "calls_by_its_agent": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.agent = torch.nn.Module()
+        self.agent.actor = self.model
+        del self.model
+
+    def get_module(self):
+        return self.agent.actor, self.example_inputs
+
+    def set_module(self, module):
+        self.agent.actor = module
+
+    def train(self):
+        self.optimizer.zero_grad()
+        self.agent.actor(*self.example_inputs).square().sum().backward()
+        self.optimizer.step()
+""",
+    "keeps_a_mean": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Kept()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+
+class Kept(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+        self.mean = torch.zeros(())
+
+    def forward(self, input):
+        result = super().forward(input)
+        self.mean = 0.9 * self.mean + result.mean().detach()
+        return result
+""",
+    "unfinished": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        raise NotImplementedError("forgot the head")
+""",
+    "unfinished_network": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Net()
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = self.build_head()
+
+    def build_head(self):
+        if True:
+            raise NotImplementedError("no head")
+""",
+    "unfinished_hook": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.build_head()
+
+    def build_head(self):
+        raise NotImplementedError("no head")
 """,
     "staged": HEAD
     + """

@@ -75,6 +75,9 @@ CASES: dict[str, tuple[Any, ...]] = {
     "buffer": ("fills_a_buffer", "training", {"array_bytes": 40}, 2),
     "cuda": ("wants_cuda", "inference", {}, 2),
     "broken": ("broken", "inference", {}, 2),
+    "unfinished": ("unfinished", "inference", {}, 2),
+    "network": ("unfinished_network", "inference", {}, 2),
+    "hook": ("unfinished_hook", "inference", {}, 2),
 }
 
 
@@ -216,6 +219,9 @@ def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, A
         ("tensor", "error", "", "AssertionError: x.data has the wrong shape"),
         ("server", "error", "", "Connection refused"),
         ("broken", "error", "", "ValueError: a bug of the model"),
+        ("unfinished", "error", "", "NotImplementedError: forgot the head"),
+        ("network", "error", "", "NotImplementedError: no head"),
+        ("hook", "error", "", "NotImplementedError: no head"),
         ("fails_on_it", "error", "", "a bug of the model (inputs: synthetic, in the shape of faces)"),
     ],
 )  # fmt: skip

@@ -7,8 +7,11 @@ import of an installed package is an error, and so is a failure after a refusal 
 from __future__ import annotations
 
 import importlib.util
+import traceback
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from pathlib import Path
+from types import FrameType
 from urllib.error import HTTPError
 
 _REFUSED = frozenset(
@@ -56,6 +59,16 @@ def refusal(error: BaseException, names: AbstractSet[str] = _REFUSED) -> BaseExc
         if not isinstance(link, OSError) and type(link).__module__.partition(".")[0] not in _LIBRARIES:
             return None
     return None
+
+
+def raised_in(error: BaseException, folder: Path) -> FrameType | None:
+    """Return the frame in a file below ``folder`` whose ``raise`` made ``error``; None where none did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or not Path(frames[-1].filename).is_relative_to(folder):
+        return None
+    if not (frames[-1].line or "raise").lstrip().startswith("raise"):
+        return None
+    return list(traceback.walk_tb(error.__traceback__))[-1][0]
 
 
 def _is_installed(module: str) -> bool:

@@ -43,6 +43,7 @@ FAULTS: dict[str, dict[str, int]] = {
     "device_oom": INFERENCE,
     "missing_package": INFERENCE,
     "unsupported": INFERENCE,
+    "unfinished": INFERENCE,
     "kills_itself": INFERENCE,
     "bus_error": INFERENCE,
     "maps_more_than_there_is": INFERENCE,

@@ -152,6 +152,12 @@ class WakesWhenKilled(Healthy):
         return self.linear(x)
 
 
+class Unfinished(Healthy):
+    def __init__(self) -> None:
+        super().__init__()
+        raise NotImplementedError("the head is not written")
+
+
 class OsExit(Healthy):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         os._exit(7)
@@ -351,6 +357,7 @@ MODULES = {
     "hangs_in_c": HangsInC,
     "wakes_when_killed": WakesWhenKilled,
     "os_exit": OsExit,
+    "unfinished": Unfinished,
     "exits_zero": ExitsZero,
     "sys_exit": SysExit,
     "device_oom": DeviceOom,

@@ -137,7 +137,7 @@ def after(error: Exception, handled: Exception, *, meant: bool = False) -> Excep
         (after(ValueError("bug"), gaierror(-2, "no")), Phase.BUILD, Status.ERROR, None),
         (after(FileNotFoundError(2, "no copy"), gaierror(-2, "no")), Phase.BUILD, Status.ERROR, None),
         (ConnectionRefusedError(111, "its own server"), Phase.BUILD, Status.ERROR, None),
-        (NotImplementedError("no such mode"), Phase.BUILD, Status.UNSUPPORTED, None),
+        (NotImplementedError("no such mode"), Phase.BUILD, Status.ERROR, None),
         (NotImplementedError("no kernel"), Phase.EAGER, Status.ERROR, None),
         (MemoryError(), Phase.EAGER, Status.OOM, Cause.DEVICE),
         (

@@ -73,9 +73,9 @@ class Subject:
             return self.call(*self.args, **self.kwargs)
 
     def forward_loss(self) -> Any:
-        """The loss of one forward pass; raises ``NotImplementedError`` where the suite declares none."""
+        """The loss of one forward pass; raises :class:`NotOfferedError` where the suite declares none."""
         if self.loss is None:
-            raise NotImplementedError("the suite declares no loss for this model")
+            raise NotOfferedError("the suite declares no loss for this model")
         if self.autocast is None:
             return self.loss(self.call(*self.args, **self.kwargs))
         with self.autocast():

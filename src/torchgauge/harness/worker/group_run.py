@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import ClockContradictionError, NotRunError, PluginError
+from torchgauge.errors import ClockContradictionError, NotOfferedError, NotRunError, PluginError
 from torchgauge.harness.backends.backend import as_compiled, beside, compiler_of
 from torchgauge.harness.backends.prepared import BackendSession, refuse_changes, restored
 from torchgauge.harness.derived_series import ITEMS
@@ -25,6 +27,7 @@ from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.clock_watch import UNKNOWN, ClockWatch, without_times
 from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.contention import Contention
+from torchgauge.harness.worker.failure import missing_op
 from torchgauge.harness.worker.libraries import import_builder, library_facts
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.realise import realise
@@ -42,6 +45,7 @@ from torchgauge.records import (
     Scalar,
     Status,
 )
+from torchgauge.suites.lacking import raised_in
 from torchgauge.suites.suite import BuiltWorkload, Work
 
 if TYPE_CHECKING:
@@ -218,9 +222,14 @@ class GroupRun:
         self.enter(Phase.IMPORT)
         build = import_builder(self.job)
         self.enter(Phase.BUILD)
-        built: BuiltWorkload = build(self.group.workload, self.group.recipe)
+        try:
+            built: BuiltWorkload = build(self.group.workload, self.group.recipe)
+        except NotImplementedError as error:
+            if not self._refused(error):
+                raise
+            raise NotOfferedError(str(error) or "the suite raised NotImplementedError") from error
         if built.framework == "torch" and self.session.torch_device is None:
-            raise NotImplementedError(f"device {self.session.name!r} runs no torch")
+            raise NotOfferedError(f"device {self.session.name!r} runs no torch")
         if built.framework == "torch":
             require(built.capabilities, self.group.workload.mode, self.job.scenario)
         self.realised = realise(built)
@@ -232,6 +241,14 @@ class GroupRun:
         for state in self.states:
             state.facts.update({**library_facts(self.job.preload), **known, **built.facts, **items})
         return built
+
+    def _refused(self, error: NotImplementedError) -> bool:
+        """Return whether the suite raised ``error``, or a device without an operator: no module's bug."""
+        suite: Any = import_module(self.job.builder.partition(":")[0].partition(".")[0])
+        frame = raised_in(error, Path(next(iter(getattr(suite, "__path__", ())), suite.__file__)))
+        if frame is None:
+            return bool(missing_op(str(error)))
+        return not any(kind.__name__ == "Module" for kind in type(frame.f_locals.get("self")).__mro__)
 
     def _prepare(self, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:
         """Check every configuration; returns the step function of each case that is right."""

@@ -53,8 +53,6 @@ def outcome_of(
         return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
     if refusal(error) is not None:
         return Outcome(case, Status.SKIPPED, phase, Cause.NO_NETWORK, reason)
-    if isinstance(error, NotImplementedError) and phase is Phase.BUILD:
-        return Outcome(case, Status.UNSUPPORTED, phase, None, reason)
     if (full := _full_disk(error)) is not None:
         said = f"the disk is full: {first_line(full)}"[:500]
         return Outcome(case, Status.INFRA, phase, Cause.DISK_FULL, said, describe(error))

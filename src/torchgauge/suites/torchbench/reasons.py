@@ -7,8 +7,10 @@ data file declares is not there. What nothing here explains is the model's own.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-import traceback
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +24,7 @@ from torchgauge.errors import (
     TorchgaugeError,
     add_note,
 )
-from torchgauge.suites.lacking import absent_package, handed_on, refusal
+from torchgauge.suites.lacking import absent_package, handed_on, raised_in, refusal
 
 _INTERNAL = "torchbenchmark.util.framework.fb"
 """Package of upstream's internal builds; models import it when data is missing."""
@@ -30,6 +32,8 @@ _NEEDS_HUB = re.compile(
     r"couldn't connect|offline mode|is not a local folder and is not a valid model identifier", re.IGNORECASE
 )
 _OF_TORCH = {"triton"}
+_TESTS = ("train", "eval")
+"""Methods of upstream's models that their base class leaves to them."""
 _NO_OPERATORS = "Couldn't load custom C++ ops"
 _CUDA_ONLY = re.compile(
     r"not compiled with CUDA|no CUDA GPUs|Found no NVIDIA driver|requires? CUDA\.?$|CUDA is not available|"
@@ -98,7 +102,7 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
     """Return the reason behind ``error``; None for a failure of the model itself."""
     chain = list(handed_on(error))
     first = f"{type(error).__name__}: {_first_line(error)}"
-    if isinstance(error, NotImplementedError) and raised_in(error, facts.built_from or facts.checkout):
+    if isinstance(error, NotImplementedError) and _refuses(error, facts.built_from or facts.checkout):
         return NotOfferedError(f"upstream: {_first_line(error) or 'NotImplementedError'}")
     if any(_CUDA_ONLY.search(str(link)) for link in chain):
         return NotOfferedError(f"its code asks for CUDA whatever the device: {first}")
@@ -126,12 +130,23 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
     return None
 
 
-def raised_in(error: BaseException, folder: Path) -> bool:
-    """Whether a ``raise`` in a file below ``folder`` made ``error``, and not an operator that it called."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames or not Path(frames[-1].filename).is_relative_to(folder):
+def _refuses(error: NotImplementedError, root: Path) -> bool:
+    """Return whether ``error`` is how upstream's models refuse a test, a device or an option.
+
+    Their utilities refuse, and so do methods of ``Model`` that upstream's base class declares. A constructor
+    refuses under a condition: a model that nobody can make is broken.
+    """
+    frame = raised_in(error, root)
+    if frame is None or raised_in(error, root / "torchbenchmark" / "util"):
+        return frame is not None
+    name, kinds = frame.f_code.co_name, type(frame.f_locals.get("self")).__mro__
+    bases = [kind for kind in kinds if kind.__name__.endswith("BenchmarkModel")]
+    if not bases or not (name in _TESTS or hasattr(bases[0], name)):
         return False
-    return (frames[-1].line or "raise").lstrip().startswith("raise")
+    at = frame.f_lineno - frame.f_code.co_firstlineno + 1
+    code = ast.parse(textwrap.dedent(inspect.getsource(frame.f_code)))
+    conditions = [node for node in ast.walk(code) if isinstance(node, ast.If)]
+    return name != "__init__" or any(node.lineno <= at <= (node.end_lineno or at) for node in conditions)
 
 
 def _wants_data(chain: Sequence[BaseException], facts: Facts) -> bool:
