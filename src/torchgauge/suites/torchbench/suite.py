@@ -94,8 +94,8 @@ class TorchBenchSuite:
         models = {entry.name: entry for entry in self._listed.models()}
         path = torchbench_checkout.checkout()
         for folder in torchbench_checkout.model_folders(path) if path is not None else ():
-            text = (folder / "__init__.py").read_text(encoding="utf-8", errors="replace")
-            if folder.name not in models and re.search(r"\bModel\b", text):
+            text = "" if folder.name in models else _code(folder / "__init__.py", path or folder)
+            if re.search(r"\bModel\b", text):
                 models[folder.name] = _unlisted(folder, text)
         return tuple(models.values())
 
@@ -141,6 +141,19 @@ class TorchBenchSuite:
             return ()
         said = torchbench_checkout.note(path)
         return (said,) if said else ()
+
+
+def _code(file: Path, checkout: Path, *seen: Path) -> str:
+    """Return the text of ``file``, and of the files of the checkout whose names it imports all."""
+    if file in seen or not file.is_file():
+        return ""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    for dots, name in re.findall(r"^\s*from\s+(\.*)([\w.]*)\s+import\s+\*", text, re.MULTILINE):
+        base = file.parents[len(dots) - 1] if dots else checkout
+        target = base.joinpath(*filter(None, name.split(".")))
+        for each in (target.with_name(f"{target.name}.py"), target / "__init__.py"):
+            text += _code(each, checkout, file, *seen)
+    return text
 
 
 def _unlisted(folder: Path, text: str) -> ModelEntry:
