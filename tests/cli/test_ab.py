@@ -54,7 +54,7 @@ def test_a_slower_head_ends_with_one_and_says_so_first(slowed: Any) -> None:
 
 
 def test_machine_output_holds_every_verdict(slowed: Any) -> None:
-    """On standard output alone, with what the rows rest on."""
+    """On standard output alone, with what the rows rest on; each outcome names the code of its model."""
     store, done = slowed
     data = json.loads(done.stdout)
     latency = next(each for each in data["verdicts"] if each["metric"] == "latency")
@@ -64,7 +64,10 @@ def test_machine_output_holds_every_verdict(slowed: Any) -> None:
         "racers/steady:inference:float32:b1:eager@fake",
     )
     assert 1 < latency["low"] < latency["ratio"] < latency["high"]
-    assert (store / "comparisons" / data["run_id"] / "journal.jsonl").is_file()
+    journal = (store / "comparisons" / data["run_id"] / "journal.jsonl").read_text().splitlines()
+    launches = [each["data"] for each in map(json.loads, journal) if each["kind"] == "launch"]
+    digests = {dict(launch[side]["facts"])["model_code"] for launch in launches for side in ("base", "head")}
+    assert len(digests) == 1
     assert (store / "tables" / "verdicts" / f"{data['run_id']}.parquet").is_file()
 
 

@@ -56,6 +56,8 @@ def test_a_change_says_that_the_code_of_the_model_changed_with_it(invoke, tmp_pa
     (series,) = json.loads(plain)["series"]
     assert series["code_changed"] == {"night-022": "new"}
     assert series["changes"][0]["code_changed"] is True
+    (look,) = json.loads((tmp_path / "store/trend/findings.json").read_text())["looks"]
+    assert [each["code_changed"] for each in look["findings"]] == [True]
 
 
 def test_a_build_that_is_gone_is_said_and_remembered(invoke, nightly):

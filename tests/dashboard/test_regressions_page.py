@@ -67,6 +67,12 @@ def test_a_change_has_size_range_age_and_verdict(store, tmp_path):
     assert [(each["model"], each["open"]) for each in changes] == [("a", True), ("gone", True)]
 
 
+def test_a_change_beside_changed_model_code_is_marked(store, tmp_path):
+    """The mark stands beside the builds of that change alone."""
+    keep_findings(store, finding("a", code_changed=True), finding("c", key="e" * 16))
+    assert _text(_page(store, tmp_path / "site")).count("the code of the model changed") == 1
+
+
 def test_a_confirmation_moves_and_closes_changes(store, tmp_path):
     """An outcome that was appended later counts; what was none of the software is no longer open."""
     first, second = finding("a"), finding("c", key="e" * 16)

@@ -76,6 +76,7 @@ from torchgauge.records.status import (
     left_out,
     says_something,
     times_count,
+    undeclared_skip,
     why_marked,
 )
 
@@ -149,6 +150,7 @@ __all__ = [
     "say_flaky",
     "says_something",
     "times_count",
+    "undeclared_skip",
     "uncounted",
     "to_json",
     "to_plain",

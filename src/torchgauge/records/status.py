@@ -133,6 +133,11 @@ def counts_as_pass(status: str, modifiers: Collection[str]) -> bool:
     return status == Status.PASS.value and not UNCOUNTED.intersection(modifiers)
 
 
+def undeclared_skip(status: Status, cause: Cause | None) -> bool:
+    """Return whether a case was skipped for a cause that no data file declares."""
+    return status is Status.SKIPPED and cause is not Cause.DECLARED
+
+
 def says_something(status: str, modifiers: Collection[str], *, of_a_model: bool = True) -> bool:
     """Whether a row says anything of its case: it was measured, or failed, expected or not.
 

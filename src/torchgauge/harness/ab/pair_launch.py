@@ -21,6 +21,7 @@ from torchgauge.harness.pool.worker_setup import WorkerSetup
 from torchgauge.records import Cause, Group, Outcome, Phase, PlannedCase, RunSettings, Scalar, Status
 from torchgauge.records.comparison import Block, Launch, Pair, Side
 from torchgauge.records.placement import format_cpus
+from torchgauge.suites.model_code import code_of
 
 MAX_STEPS = 200
 """Steps of a block: shorter steps than a fiftieth of a millisecond would only make the journal long."""
@@ -100,8 +101,8 @@ class PairLaunch:
             pair_id=order.pair.id,
             number=order.number,
             first=order.first,
-            base=self.outcomes[Side.BASE],
-            head=self.outcomes[Side.HEAD],
+            base=self._with_code(Side.BASE),
+            head=self._with_code(Side.HEAD),
             blocks=tuple(self.blocks),
             confirms=order.confirms,
             control=order.pair.control,
@@ -205,6 +206,12 @@ class PairLaunch:
                 self.outcomes[side] = Outcome(
                     key, Status.NOT_RUN, Phase.START, Cause.CANCELLED, "interrupted"
                 )
+
+    def _with_code(self, side: Side) -> Outcome:
+        """Return the outcome of ``side`` with the facts that name the code of its model."""
+        own, outcome = self.sides[side], self.outcomes[side]
+        code = code_of(own.setup.submission.suites[own.group.workload.suite], own.group)
+        return replace(outcome, facts=tuple(sorted({**dict(outcome.facts), **code}.items())))
 
     def _end(self, side: Side) -> None:
         own = self.sides[side]

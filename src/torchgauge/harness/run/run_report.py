@@ -8,7 +8,16 @@ from typing import Any
 
 from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
 from torchgauge.processes.kept_process import INTERRUPTED
-from torchgauge.records import INCOMPLETE, Cause, Modifier, Result, Status, Subject, Summary, says_something
+from torchgauge.records import (
+    INCOMPLETE,
+    Modifier,
+    Result,
+    Status,
+    Subject,
+    Summary,
+    says_something,
+    undeclared_skip,
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class RunReport:
     unchecked: list[Result] = field(default_factory=list)
     unsteady: list[Result] = field(default_factory=list)
     skipped: list[Result] = field(default_factory=list)
+    unsupported: list[Result] = field(default_factory=list)
     interrupted: bool = False
     out_of_budget: bool = False
     latencies: list[CaseLatency] = field(default_factory=list)
@@ -78,8 +88,10 @@ class RunReport:
             self.other_models.append(slim)
         if result.unchecked:
             self.unchecked.append(slim)
-        if result.status is Status.SKIPPED and result.cause is not Cause.DECLARED:
+        if undeclared_skip(result.status, result.cause):
             self.skipped.append(slim)
+        if result.status is Status.UNSUPPORTED:
+            self.unsupported.append(slim)
         if result.unsteady:
             self.unsteady.append(slim)
         if result.unexpected:

@@ -33,8 +33,9 @@ _BREAKS = re.compile(r"[\n\t]")
 
 def summary_lines(report: RunReport, store: Path) -> list[str]:
     """Headline, counts, unexpected cases and where everything is."""
-    before = read_rows([str(store)]).last_passed if report.skipped else frozenset()
-    lost = [each for each in report.skipped if each.case.key in before]
+    left_out = [*report.skipped, *report.unsupported]
+    before = read_rows([str(store)]).last_passed if left_out else frozenset()
+    lost = [each for each in left_out if each.case.key in before]
     lines, folder = report_lines(report, lost), store / "runs" / report.run_id
     if report.interrupted:
         lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
@@ -49,7 +50,7 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
 
 
 def report_lines(report: RunReport, lost: Sequence[Result] = ()) -> list[str]:
-    """Return headline, counts and the cases to look at; ``lost`` are skipped and passed before."""
+    """Return headline, counts and the cases to look at; ``lost`` passed before and were left out."""
     apart = report.counts[Status.PASS] - report.passed
     marks = {Status.PASS: f" ({apart} not counted)"} if apart else {}
     text = document.terminal(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import IntEnum
 
 from torchgauge.counted import counted
-from torchgauge.records import ATTEMPTED, Cause, Modifier, Outcome, Status
+from torchgauge.records import ATTEMPTED, Modifier, Outcome, Status, undeclared_skip
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Side, Verdict
 from torchgauge.results.comparing.blank_verdict import RuleOf, blank_verdict
 
@@ -148,7 +148,7 @@ def _changed(blank: MetricVerdict, verdict: Verdict, side: str, ended: list[Outc
 
 def _untold(launch: Launch) -> str:
     """Why ``launch`` tells nothing of the status; empty where it does."""
-    skips = launch.head.status is Status.SKIPPED and launch.head.cause is not Cause.DECLARED
+    skips = undeclared_skip(launch.head.status, launch.head.cause)
     lost = skips and launch.base.status is Status.PASS
     for side, outcome in sides(launch):
         if outcome.status not in _TELLING and not (lost and side is Side.HEAD):

@@ -16,13 +16,13 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import DamagedJournalError
 from torchgauge.records import RecordError, from_plain
-from torchgauge.records.codec import to_json
+from torchgauge.records.codec import LATER, to_json
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.log_ratio import change_of
 from torchgauge.results.store import Store
@@ -90,6 +90,7 @@ class Finding:
     behind ``safe_run`` and not after ``latest_run`` with 90 % probability. ``suspect_at`` and ``decided_at``
     are in seconds since the epoch (the latter None where nothing was measured again), ``nights_since``
     counts the runs from the suspect one on. ``worse`` is None where neither direction is better.
+    ``code_changed`` says whether the code of the model differs between the good and the suspect run.
     """
 
     key: str
@@ -123,6 +124,7 @@ class Finding:
     comparison: str = ""
     decided_at: float | None = None
     mode: str = ""
+    code_changed: bool = field(default=False, metadata={LATER: True})
 
     @property
     def series(self) -> tuple[str, str, str]:
@@ -263,6 +265,7 @@ def _finding(each: Suspicion, trend: SeriesTrend) -> Finding:
         reason=outcome.reason if outcome else "",
         comparison=outcome.comparison if outcome else "",
         decided_at=outcome.decided_at if outcome else None,
+        code_changed=each.code_changed,
     )
 
 
