@@ -333,9 +333,11 @@ def test_a_run_over_a_checkout_ends_in_true_rows(tmp_path: Path, repository: Pat
     """A model that trains passes, one that does nothing is unsupported, and the other commit is said.
 
     On a device that is not the host, upstream's step runs on an instance of its own with equal weights.
+    Counting operations does not end a process whose step differentiates inside of a transform.
     """
     done = cli(
-        "run", "torchbench", "--models", "phlippe_resnet,llama", "--mode", "training", "--device", device,
+        "run", "torchbench", "--models", "phlippe_resnet,llama,lennard_jones", "--mode", "training",
+        "--device", device,
         "--config", "eager", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration",
         "--torchbench", str(repository), "--store", str(tmp_path / "store"), "--json",
     )  # fmt: skip
@@ -343,18 +345,21 @@ def test_a_run_over_a_checkout_ends_in_true_rows(tmp_path: Path, repository: Pat
     assert "our data describes" in done.stderr
     rows = cli("results", "query", "--store", str(tmp_path / "store"), "--json")
     status = {row["model"]: (row["status"], row["reason"]) for row in json.loads(rows.stdout)}
-    assert status["phlippe_resnet"][0] == "pass", status
+    assert status["phlippe_resnet"][0] == status["lennard_jones"][0] == "pass", status
     assert status["llama"][0] == "unsupported"
     assert "does nothing" in status["llama"][1]
 
 
 @pytest.mark.torch
 def test_a_package_that_went_away_is_told_by_each_command(tmp_path: Path, fake_torchbench: Any) -> None:
-    """A case that passed and is skipped is named by the run, broken for compare and gate, and in triage."""
+    """A case that passed and is skipped is named by the run, broken for compare and gate, and in triage.
+
+    The run also names a case that passed and is unsupported now.
+    """
     checkout, store = tmp_path / "checkout", str(tmp_path / "store")
     fake_torchbench.write(checkout)
     words = (
-        "run", "torchbench", "--models", "lennard_jones,llama", "--mode", "inference", "--device", "cpu",
+        "run", "torchbench", "--models", "lennard_jones,llama,maml", "--mode", "inference", "--device", "cpu",
         "--config", "eager", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration",
         "--torchbench", str(checkout), "--store", store,
     )  # fmt: skip
@@ -362,25 +367,30 @@ def test_a_package_that_went_away_is_told_by_each_command(tmp_path: Path, fake_t
     assert first.returncode == 0, first.stderr
     model = checkout / "torchbenchmark/models/lennard_jones/__init__.py"
     model.write_text("import no_such_package\n" + model.read_text())
+    refusal = "\n    def eval(self):\n        raise NotImplementedError('no eval')\n"
+    model = checkout / "torchbenchmark/models/maml/__init__.py"
+    model.write_text(model.read_text() + refusal)
     second = cli(*words)
     assert second.returncode == 0, second.stderr
     assert "1 skipped (missing_package): package 'no_such_package' is not installed" in second.stderr
     assert "passed before, skipped now  torchbench/lennard_jones" in second.stderr
+    assert "passed before, unsupported now  torchbench/maml" in second.stderr
     gated = cli("gate", "latest~1", "latest", "--store", store)
     assert gated.returncode == 1, gated.stdout
     assert "skipped (missing_package)" in gated.stdout
     verdicts = json.loads(cli("compare", "latest~1", "latest", "--store", store, "--json").stdout)["verdicts"]
-    assert [each["metric"] for each in verdicts if each["verdict"] == "broken"] == ["status"]
+    assert [each["metric"] for each in verdicts if each["verdict"] == "broken"] == ["status", "status"]
     assert "broken" in cli("compare", "latest~1", "latest", "--store", store).stdout
     told = cli("triage", "--store", store).stdout
-    assert "1 case passed before and is skipped or unsupported now" in told
+    assert told.count("1 case passed before and is skipped or unsupported now") == 2
 
 
 @pytest.mark.torch
 def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_torchbench: Any) -> None:
     """A model without an entry in our data is found where upstream's runner looks, and its row notes that.
 
-    A folder without a class is not a model, and a mistyped name is refused with the nearest one.
+    A folder without a class is not a model, but one that imports it with all other names is. A mistyped name
+    is refused with the nearest one.
     """
     checkout = tmp_path / "checkout"
     fake_torchbench.write(checkout)
@@ -388,6 +398,13 @@ def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_to
     for folder in ("models/my_net", "models/fb/inner_net", "canary_models/my_bird"):
         (package / folder).mkdir(parents=True)
         (package / folder / "__init__.py").write_text(fake_torchbench.MODELS["fixed_batch"])
+    for folder, line in (
+        ("starred", "from torchbenchmark.models.my_net import *"),
+        ("own", "from .net import *"),
+    ):
+        (package / "models" / folder).mkdir()
+        (package / "models" / folder / "__init__.py").write_text(line + "\n")
+    (package / "models" / "own" / "net.py").write_text(fake_torchbench.MODELS["fixed_batch"])
     (package / "models" / "helpers").mkdir()
     (package / "models" / "helpers" / "__init__.py").write_text("size = 4\n")
     here = {torchbench_checkout.VARIABLE: str(checkout)}
@@ -401,11 +418,11 @@ def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_to
     assert listed["my_net"]["batch"] == {"inference": 2, "training": 2}
     quick = ("--config", "eager", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration")
     where = ("--device", "cpu", "--torchbench", str(checkout), "--store", str(tmp_path / "store"))
-    names = ("--models", "my_net,inner_net,my_bird", "--mode", "inference,training")
+    names = ("--models", "my_net,inner_net,my_bird,starred,own", "--mode", "inference,training")
     done = cli("run", "torchbench", *names, *quick, *where, "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(cli("results", "query", "--store", str(tmp_path / "store"), "--json").stdout)
-    assert [row["status"] for row in rows] == ["pass"] * 6
+    assert [row["status"] for row in rows] == ["pass"] * 10
     shown = cli("results", "show", rows[0]["case_id"], "--store", str(tmp_path / "store"))
     assert "the data file has no entry for this model" in shown.stdout
     mistyped = cli("run", "torchbench", "--models", "my_nte", *where)

@@ -49,10 +49,23 @@ def _boxed(make):
         return boxed
     return compiler
 
+def moments_off(graph, inputs):
+    for node in list(graph.graph.nodes):
+        if node.op == "call_method" and node.target == "addcdiv_":
+            with graph.graph.inserting_after(node):
+                graph.graph.call_method("mul_", (node.args[1], 5.0))
+    graph.recompile()
+    return graph.forward
+
+def scalars_off(graph, inputs):
+    return lambda *inputs: tuple(
+        3.0 * each if torch.is_tensor(each) and each.dim() == 0 else each for each in graph(*inputs)
+    )
+
 gradient_off = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(wrong))
 """
 ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
-NAMES = ("faithful", "tripled", "right_at_first", "gradient_off")
+NAMES = ("faithful", "tripled", "right_at_first", "gradient_off", "moments_off", "scalars_off")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +85,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, fake_torchbench: Any) -> Calla
     named.write_text("configurations:\n" + "".join(ENTRY.format(name=name) for name in NAMES))
 
     def rows(mode: str, models: str, configurations: str) -> dict[str, Any]:
-        store = folder / f"store-{mode}-{configurations}"
+        store = folder / f"store-{mode}-{models}-{configurations}"
         words = ("--models", models, "--mode", mode, "--config", configurations, "--device", "cpu")
         quick = ("--measure-seconds", "0.02", "--no-memory-probe", "--no-warm-compile", "--no-calibration")
         where = ("--torchbench", str(folder / "checkout"), "--store", str(store), "--config-file", str(named))
@@ -130,6 +143,35 @@ def test_a_step_that_leaves_the_eager_module_in_place_has_no_row_of_the_configur
     )
 
 
+def test_steps_that_leave_the_compiled_module_out_are_no_pass(run: Callable[..., dict[str, Any]]) -> None:
+    """Nine of ten steps call the eager module by another reference, and those of eager call it in each."""
+    rows = run("training", "calls_another", "eager,faithful")
+    assert rows["calls_another eager"]["status"] == "pass", rows
+    row = rows["calls_another faithful"]
+    assert (row["status"], row["phase"]) == ("error", "measure"), row
+    assert "entered the code of faithful" in row["reason"]
+
+
+def test_a_step_that_calls_its_module_less_often_as_eager_does_is_a_pass(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """Upstream calls it twice and once in turn; the module of another one is part of a module."""
+    rows = run("training", "calls_less_often,calls_by_its_agent", "eager,faithful")
+    assert {row["status"] for row in rows.values()} == {"pass"}, rows
+
+
+def test_what_a_step_writes_beside_parameters_and_buffers_is_compared(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """A mean that the forward pass replaces, and moments of an optimizer that is compiled with its step."""
+    rows = run("training", "keeps_a_mean,lennard_jones", "faithful,moments_off,scalars_off")
+    assert {row["status"] for name, row in rows.items() if "faithful" in name} == {"pass"}, rows
+    paths = {"keeps_a_mean scalars_off": ".written.model.mean", "lennard_jones moments_off": ".exp_avg."}
+    for name, path in paths.items():
+        assert rows[name]["status"] == "fail_accuracy", rows
+        assert path in rows[name]["reason"]
+
+
 def test_a_step_that_calls_its_module_inside_of_a_transform_is_compiled_whole(
     run: Callable[..., dict[str, Any]],
 ) -> None:
@@ -138,6 +180,7 @@ def test_a_step_that_calls_its_module_inside_of_a_transform_is_compiled_whole(
         rows = run(mode, "lennard_jones", "eager,tripled,faithful")
         statuses = {name.split()[1]: row["status"] for name, row in rows.items()}
         assert statuses == {"eager": "pass", "faithful": "pass", "tripled": "fail_accuracy"}, rows
+        assert "degraded" not in rows["lennard_jones faithful"]["modifiers"], rows
 
 
 def test_a_model_without_a_place_for_another_module_is_compiled_whole(

@@ -182,6 +182,10 @@ class BuiltWorkload:
 
         return placed(self.module, self.args, self.kwargs, device, dtype, apart=apart)
 
+    def least_calls(self, subject: Any) -> float:
+        """Return the least calls of the module in a step of eager, as a share of those in the first step."""
+        return 1.0
+
     def tensors(self, subject: Any) -> dict[str, Any]:
         """Return what a step of ``subject`` reads, by name: inputs, parameters and buffers."""
         state = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}

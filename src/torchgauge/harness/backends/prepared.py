@@ -98,10 +98,11 @@ class Entries:
     """Counts how often code that a backend made for one case is entered: evidence that the case ran.
 
     ``watched`` says whether every entry is counted; torch that lets nobody count is not ``watched``.
+    ``least`` is the number of entries that each step must have: that of the checked step, where it is known.
     """
 
     def __init__(self) -> None:
-        self.count, self.watched = 0, False
+        self.count, self.watched, self.least = 0, False, 1
 
     def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that counts itself and runs ``call``."""
@@ -238,11 +239,13 @@ def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
             hint="return another call, or the context or the entries of Prepared",
         )
     call, wrappable = made.call, getattr(subject.built, "wrappable", True)
-    if made.entries is None and wrappable and call is not subject.module:
+    if made.entries is None and call is not subject.module:
         made.entries = Entries()
         made.entries.watched = True
         if isinstance(call, RemadeCall):
             made.call = replace(call, call=made.entries.counted(call.call))
+        elif not wrappable and hasattr(call, "forward"):  # upstream's step takes the module of a backend
+            call.forward = made.entries.counted(call.forward)
         else:
             made.call = made.entries.counted(call)
     return made

@@ -7,6 +7,8 @@ from typing import Any
 
 from torchgauge.harness.scenarios.scenario import Subject
 
+ITERATIONS = 1
+
 
 def enter() -> None:
     """Switch gradients off for the whole process, so that no step pays for doing it."""

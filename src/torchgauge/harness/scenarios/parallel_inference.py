@@ -16,6 +16,8 @@ from torchgauge.records import Measurement
 from torchgauge.suites.distributed.parallel import PARALLEL, Part, whole
 from torchgauge.suites.outputs import observe as to_host
 
+ITERATIONS = 1
+
 __all__ = ["REFERENCE", "details", "enter", "observe", "reference", "step"]
 
 

@@ -97,8 +97,10 @@ class Scenario(Protocol):
     def implementation(self) -> str:
         """Module that the worker imports, with ``enter()``, ``step(subject)`` and ``observe(subject)``.
 
-        Without ``observe`` nothing is compared, and its rows are unchecked. One that measures something else
-        than steps has ``run(all_series, session, settings)``: the measurements of each series, by its key.
+        Without ``observe`` nothing is compared, and its rows are unchecked. ``ITERATIONS`` is the number of
+        steps in an observation: where it is set, each timed step must enter compiled code as often as one of
+        those. One that measures something else than steps has ``run(all_series, session, settings)``: the
+        measurements of each series, by its key.
         """
 
     @property

@@ -21,14 +21,10 @@ def enter() -> None:
 def step(subject: Subject) -> Callable[[], Any]:
     """A function that runs one training step."""
     optimizer = _optimizer(subject, TIMED_RATE)
-    inputs = [leaf for _, leaf in _inputs(subject)]
+    inputs = _inputs(subject)
 
     def train() -> Any:
-        for leaf in inputs:
-            leaf.grad = None
-        optimizer.zero_grad(set_to_none=True)
-        loss = subject.forward_loss()
-        loss.backward()
+        loss = _backward(subject, optimizer, inputs)
         optimizer.step()
         return loss
 
@@ -51,11 +47,7 @@ def observe(subject: Subject) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     for iteration in range(ITERATIONS):
         subject.session.seed(subject.seed + iteration)
-        optimizer.zero_grad(set_to_none=True)
-        for _, leaf in inputs:
-            leaf.grad = None
-        loss = subject.forward_loss()
-        loss.backward()
+        loss = _backward(subject, optimizer, inputs)
         grads = {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
         shown = {"loss": loss, "grad": grads}
         shown["input_grad"] = {path: leaf.grad for path, leaf in inputs if leaf.grad is not None}
@@ -69,6 +61,16 @@ def observe(subject: Subject) -> dict[str, Any]:
     optimizer.zero_grad(set_to_none=True)
     restore(subject)
     return seen
+
+
+def _backward(subject: Subject, optimizer: Any, inputs: list[tuple[str, Any]]) -> Any:
+    """Return the loss of one forward pass, with new gradients of parameters and ``inputs``."""
+    for _, leaf in inputs:
+        leaf.grad = None
+    optimizer.zero_grad(set_to_none=True)
+    loss = subject.forward_loss()
+    loss.backward()
+    return loss
 
 
 def _state(subject: Subject) -> dict[str, Any]:

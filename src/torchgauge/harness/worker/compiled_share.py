@@ -59,6 +59,7 @@ def look(step: Callable[[], Any], eager_step: Callable[[], Any], session: Device
             return profiled(step, session)
 
     try:
+        step()  # compiles what the remembered state asks for: a compilation is no part of a step
         events, compiled_s = compiled()
         pythons = _written_in_python()  # some are defined by the step
         left = [_times(outside(events, pythons))]

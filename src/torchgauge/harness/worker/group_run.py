@@ -135,22 +135,29 @@ class GroupRun:
             self.events.point(NOBODY)
 
     @contextmanager
-    def observed(self, state: CaseState, steps: int = 1) -> Iterator[None]:
+    def observed(self, state: CaseState, steps: int = 1, *, checked: bool = False) -> Iterator[None]:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
-        A step of upstream's own may leave its module out, so one entry in a block is enough.
+        Each must enter it as often as a ``checked`` one. A step of upstream's own may call its module less
+        often than the first, as far as eager's does; one entry in a block is necessary in any case.
         """
-        wrappable = self.subject is None or getattr(self.subject.built, "wrappable", True)
         before = self._entered()
         yield
         entered = {code: count - before[code] for code, count in self._entered().items()}
         own, name = state.prepared.entries, state.planned.case.configuration.name
         count = entered.pop(_code_of(state))
-        if own is not None and own.watched and count < (steps if wrappable else 1):
-            problem = (
-                f"{NOT_RUN}: {counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
-            )
-            raise NotRunError("; ".join([problem, *state.prepared.degraded]))
+        if own is not None and own.watched:
+            due = steps * own.least
+            if count < due and self.subject is not None:
+                due = max(1, int(due * self.subject.built.least_calls(self.subject)))
+            if count < due:
+                problem = (
+                    f"{NOT_RUN}: {counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
+                )
+                more = [f"a checked step entered it {counted(own.least, 'time')}"] if count else []
+                raise NotRunError("; ".join([problem, *more, *state.prepared.degraded]))
+            if checked:
+                own.least = count // steps
         if any(entered.values()):
             raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
         if self.memory_format and self.subject is not None:

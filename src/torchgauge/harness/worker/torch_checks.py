@@ -119,7 +119,7 @@ class TorchChecks:
         """What is wrong with one more observation of ``state``, by the rule that the first one passed."""
         if self.observer is None:
             return None
-        with self.run_.observed(state):
+        with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
             found = self.observer.observe(state.prepared.call)
         compiled = state.planned.case.configuration.compiled
         host = None if compiled else self.reference.host
@@ -310,8 +310,9 @@ class TorchChecks:
         verdict = None
         if self.observer is not None:
             run.enter(Phase.ACCURACY, state)
+            steps = getattr(self.scenario, "ITERATIONS", 0)
             try:
-                with run.running(state), run.observed(state):
+                with run.running(state), run.observed(state, steps or 1, checked=steps > 0):
                     found = self.observer.observe(state.prepared.call)
             except NotRunError as error:
                 state.prepared.judged()

@@ -224,6 +224,8 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
         module = _module_of(made)[0]
         if recipe.get("compiled") == "step":
             module = WholeStep(made, module, upstream.test)
+            if training:  # the first step fills the optimizer, and is other code than those that are timed
+                made.invoke()
         return Instance(made, module, Snapshot(made)), silenced
 
     host, silenced = instance(model)

@@ -26,6 +26,8 @@ _PLAIN_STANDARD = (argparse.Namespace, types.SimpleNamespace)
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 MAX_ARRAY_BYTES = 1 << 28
 """Of a larger array its first rows are kept: a replay buffer with room for days is filled from its start."""
+MAX_MOMENT = 1 << 20
+"""Of a larger tensor of an optimizer at most as many elements are shown: its gradient is shown whole."""
 MAX_OBJECTS = 200_000
 """More objects than this are no model any more: the rest is left alone."""
 
@@ -44,9 +46,10 @@ class Snapshot:
         self.trained: set[str] = set()
         self.buffers: set[str] = set()
         self._copies: dict[str, torch.Tensor] = {}
-        self._attributes: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        self._containers: list[tuple[Any, Any]] = []
-        self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]]]] = []
+        self._attributes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._containers: list[tuple[str, Any, Any]] = []
+        self._written: set[str] = set()
+        self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
         self._arrays: list[tuple[Any, Any]] = []
         self._generators: list[tuple[Any, Any]] = []
         self._walk(root)
@@ -62,13 +65,17 @@ class Snapshot:
                 if tensor.shape != copy.shape:  # observers of quantisation grow with their first step
                     tensor.resize_(copy.shape)
                 tensor.copy_(copy)
-        for container, values in (*self._attributes, *self._containers):
+        for _, container, values in (*self._attributes, *self._containers):
             if not _same_items(container, values):
                 container.clear()
                 (container.update if isinstance(container, dict) else container.extend)(values)
-        for optimizer, state, groups in self._optimizers:
+        for optimizer, state, groups, _ in self._optimizers:
             optimizer.state.clear()
-            optimizer.state.update(_copied(state))
+            for parameter, (values, kept) in state.items():
+                values.clear()
+                for name, (value, copy) in kept.items():  # the very tensors: compiled code is guarded by them
+                    values[name] = value.copy_(copy) if isinstance(value, torch.Tensor) else value
+                optimizer.state[parameter] = values
             for group, values in zip(optimizer.param_groups, groups):  # noqa: B905  groups may have been added
                 group.update(values)
         for array, values in self._arrays:
@@ -97,6 +104,35 @@ class Snapshot:
             if tensor.shape == self._copies[path].shape:
                 yield path, tensor.detach() - self._copies[path]
 
+    def written(self) -> dict[str, torch.Tensor]:
+        """Return by path the tensors that steps have replaced or, where no other part shows them, changed."""
+        shown = self.trained | self.buffers
+        live = {path: tensor for path, tensor in self.tensors.items() if path not in shown}
+        self._written.update(path for path, one in live.items() if not torch.equal(one, self._copies[path]))
+        for path, container, values in (*self._attributes, *self._containers):
+            before = values if isinstance(values, dict) else dict(enumerate(values))
+            for key, item in container.items() if isinstance(container, dict) else enumerate(container):
+                name = f"{path}.{_label(key)}".lstrip(".")
+                if isinstance(item, torch.Tensor) and (item is not before.get(key) or name in self._written):
+                    live[name] = item
+                    self._written.add(name)
+        return {path: tensor for path, tensor in live.items() if path in self._written}
+
+    def moments(self) -> dict[str, dict[str, Any]]:
+        """Return what optimizers keep of each parameter: by its name, then by paths of both."""
+        paths = {id(tensor): path for path, tensor in self.tensors.items()}
+        found: dict[str, dict[str, Any]] = {}
+        for optimizer, *_, at in self._optimizers:
+            for number, (parameter, values) in enumerate(optimizer.state.items()):
+                path = f"{at}.{paths.get(id(parameter), number)}"
+                for name, value in values.items() if isinstance(values, dict) else ():
+                    if isinstance(value, torch.Tensor):
+                        thin = value.flatten()[:: value.numel() // MAX_MOMENT + 1]
+                        found.setdefault(name, {})[path] = thin
+                    elif isinstance(value, (int, float)):
+                        found.setdefault(name, {})[path] = value
+        return found
+
     @contextmanager
     def gradients(self) -> Iterator[dict[torch.Tensor, torch.Tensor]]:
         """Keep each gradient as its optimizer's last step takes it: many models clear it afterwards."""
@@ -106,6 +142,8 @@ class Snapshot:
             tensors = [each for group in optimizer.param_groups for each in group["params"]]
             kept.update({each: each.grad.detach().clone() for each in tensors if each.grad is not None})
 
+        if "torch._dynamo" in sys.modules:  # else a step that is compiled whole enters code that only we add
+            keep = torch.compiler.disable(keep)
         with ExitStack() as hooks:
             for optimizer, *_ in self._optimizers:
                 hooks.callback(optimizer.register_step_pre_hook(keep).remove)
@@ -146,28 +184,34 @@ class Snapshot:
             return []
         if isinstance(value, _CONTAINERS):
             if isinstance(value, (dict, list, deque)):
-                self._containers.append((value, value.copy()))
+                self._containers.append((path, value, value.copy()))
             items = value.items() if isinstance(value, dict) else enumerate(value)
             return [(f"{path}.{_label(key)}", item) for key, item in items]
         table = getattr(value, "__dict__", None)
         if not isinstance(table, dict):
             return []
-        self._attributes.append((table, dict(table)))
+        self._attributes.append((path, table, dict(table)))
         below = dict(table)
         if isinstance(value, torch.optim.Optimizer):
-            self._keep_optimizer(value)
+            self._keep_optimizer(path.lstrip("."), value)
             below = {k: v for k, v in table.items() if k not in {"state", "param_groups", "defaults"}}
             below.update((f"group{i}", group["params"]) for i, group in enumerate(value.param_groups))
         elif isinstance(value, nn.Module):
             self.modules.append(value)
+            self._attributes.extend((path, table[key], dict(table[key])) for key in _MODULE_TABLES)
             below = {name: item for key in _MODULE_TABLES for name, item in table[key].items()}
             below.update((k, v) for k, v in table.items() if not k.startswith("_"))
             self.buffers.update(f"{path}.{name}".lstrip(".") for name in table["_buffers"])
         return [(f"{path}.{_label(name)}", item) for name, item in below.items()]
 
-    def _keep_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+    def _keep_optimizer(self, path: str, optimizer: torch.optim.Optimizer) -> None:
         groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
-        self._optimizers.append((optimizer, _copied(optimizer.state), groups))
+        state = {
+            parameter: (values, {name: (value, _copied(value)) for name, value in values.items()})
+            for parameter, values in optimizer.state.items()
+            if isinstance(values, dict)
+        }
+        self._optimizers.append((optimizer, state, groups, path))
 
     def _keep_tensor(self, path: str, tensor: torch.Tensor) -> None:
         path = path.lstrip(".")
@@ -216,13 +260,8 @@ def _label(key: Any) -> str:
     return str(key) if isinstance(key, (str, int)) else type(key).__name__
 
 
-def _copied(state: Any) -> dict[Any, Any]:
-    """An optimizer's state with its tensors copied."""
-    return {
-        key: {k: v.detach().clone() if isinstance(v, torch.Tensor) else v for k, v in values.items()}
-        for key, values in state.items()
-        if isinstance(values, dict)
-    }
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 def _generator_state(generator: Any) -> Any:

@@ -33,6 +33,10 @@ That effect is the change (RMS) in eager's step when each weight moves by at mos
 """
 DRAWS = 4
 """Maximum number of such runs of eager's step: the changes of two may differ by a factor of ten."""
+ITERATIONS = 1
+"""Number of steps in an observation."""
+LOOKS = 4
+"""Number of steps in which calls of the module are counted, where compiled ones call it less often."""
 SLIGHT = 1e-5
 """Share of a tensor's RMS below which nobody asks whether rounding decides it."""
 
@@ -77,6 +81,11 @@ class TorchBenchWorkload(BuiltWorkload):
         if isinstance(self.steps, InvokeSteps):
             return self.steps.tensors(subject)
         return super().tensors(subject)
+
+    def least_calls(self, subject: Any) -> float:
+        """Return the least calls of the module in a step of eager, as a share of those in the first step."""
+        own = isinstance(self.steps, InvokeSteps)
+        return self.steps.least_calls(subject) if own else super().least_calls(subject)
 
 
 class ModuleSteps:
@@ -170,6 +179,7 @@ class InvokeSteps:
         self.training, self.gradients = training, gradients
         self.sway: dict[str, float] = {}
         self.draws = 0
+        self.least: float | None = None
 
     def place(self, device: Any, dtype: Any) -> Any:
         """The module of the instance on ``device``; raises ``NotImplementedError`` for another dtype."""
@@ -211,6 +221,22 @@ class InvokeSteps:
         seen = to_host(_state(instance.snapshot, gradients), "state")
         instance.restore()
         return seen
+
+    def least_calls(self, subject: Any) -> float:
+        """Return the least calls of the module in the first steps of eager, as a share of those in the first.
+
+        Upstream may call it less often in a later step: an actor that is updated in every second one.
+        """
+        if self.least is None:
+            run, counts = self.step(subject.run_by(subject.module)), [0] * LOOKS
+            for number in range(LOOKS):
+                calls: list[Any] = []
+                with subject.module.register_forward_pre_hook(lambda *_: calls.append(None)):  # noqa: B023
+                    run()
+                counts[number] = len(calls)
+            self._instance(subject).restore()
+            self.least = min(counts) / counts[0] if counts[0] else 1.0
+        return self.least
 
     def tensors(self, subject: Any) -> dict[str, Any]:
         """Return the tensors that upstream's object held before its first step, by path."""
@@ -282,7 +308,7 @@ class InvokeSteps:
         for instance in self.instances.values():
             if instance.module is subject.module:
                 return instance
-        raise NotImplementedError("upstream's own step runs its own module only")
+        raise NotOfferedError("upstream's own step runs its own module only")
 
 
 def seed_all(subject: Any) -> None:
@@ -305,8 +331,8 @@ def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dic
     }
     gradients = {path: slope for path, slope in slopes.items() if slope is not None}
     buffers = {path: snapshot.tensors[path] for path in sorted(snapshot.buffers & snapshot.tensors.keys())}
-    updates = dict(snapshot.updates())
-    return {"parameter": parameters, "gradient": gradients, "update": updates, "buffer": buffers}
+    state = {"parameter": parameters, "gradient": gradients, "update": dict(snapshot.updates())}
+    return {**state, "buffer": buffers, "written": snapshot.written(), **snapshot.moments()}
 
 
 def _does_nothing(model: Any) -> str:
