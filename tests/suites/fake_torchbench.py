@@ -110,6 +110,16 @@ MADE = """
         {body}
 """
 
+NO_PLACE = """
+    def set_module(self, module):
+        raise NotImplementedError("no set_module here")
+"""
+
+BROKEN = """
+    def get_module(self):
+        raise ValueError("a bug of the model")
+"""
+
 FETCH = """
         try:
             __import__("urllib.request").request.urlopen("http://images.invalid/cat.jpg")
@@ -118,7 +128,7 @@ FETCH = """
 """
 
 MODELS = {
-    "plain": HEAD,
+    **dict.fromkeys(("plain", "phlippe_resnet", "phlippe_densenet"), HEAD),
     "lennard_jones": HEAD
     + """
     def forces(self):
@@ -267,14 +277,7 @@ MODELS = {
     def __init__(self, test, device, batch_size=None, extra_args=()):
         raise RuntimeError("Torch not compiled with CUDA enabled")
 """,
-    "broken": HEAD
-    + """
-    def eval(self):
-        return self.model.forward()
-
-    def get_module(self):
-        raise ValueError("a bug of the model")
-""",
+    **dict.fromkeys(("broken", "reads_and_fails"), HEAD + BROKEN),
     "calls_another": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):
@@ -430,13 +433,7 @@ class Noisy(torch.nn.Module):
         super().train()
         self.scheduler.step()
 """,
-    "maml": HEAD
-    + """
-    def set_module(self, module):
-        raise NotImplementedError("no set_module here")
-""",
-    "phlippe_resnet": HEAD,
-    "phlippe_densenet": HEAD,
+    **dict.fromkeys(("maml", "fixed_module"), HEAD + NO_PLACE),
     "dcgan": HEAD
     + """
     def set_module(self, module):
@@ -450,11 +447,6 @@ class Noisy(torch.nn.Module):
 """,
     "drq": HEAD + SAVED.format(name="obs.pkl", read="pickle.load(file)"),
     "reads_data": HEAD + SAVED.format(name=".data/sam_vit_h_4b8939.pth", read="torch.load(file)"),
-    "reads_and_fails": HEAD
-    + """
-    def get_module(self):
-        raise ValueError("a bug of the model")
-""",
     "needs_operators": HEAD
     + """
     def get_module(self):
@@ -473,11 +465,6 @@ class Noisy(torch.nn.Module):
         self.seen[self.index] = self.index + 1
         self.index += 1
         super().train()
-""",
-    "fixed_module": HEAD
-    + """
-    def set_module(self, module):
-        raise NotImplementedError("no set_module here")
 """,
 }
 
