@@ -59,6 +59,7 @@ class Cause(str, Enum):
     TOLERANCE = "tolerance"
     NONFINITE = "nonfinite"
     NONDETERMINISTIC_EAGER = "nondeterministic_eager"
+    CONTRACT = "contract"
     CANCELLED = "cancelled"
     BUDGET = "budget"
     NO_DEVICE = "no_device"
@@ -82,7 +83,9 @@ CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
         }
     ),
     Status.OOM: frozenset({Cause.DEVICE, Cause.HOST_LIMIT}),
-    Status.FAIL_ACCURACY: frozenset({Cause.TOLERANCE, Cause.NONFINITE, Cause.NONDETERMINISTIC_EAGER}),
+    Status.FAIL_ACCURACY: frozenset(
+        {Cause.TOLERANCE, Cause.NONFINITE, Cause.NONDETERMINISTIC_EAGER, Cause.CONTRACT}
+    ),
     Status.CRASH: frozenset({Cause.SIGNAL, Cause.EXIT}),
     Status.INFRA: frozenset(
         {Cause.KILLED, Cause.LOST_WORKER, Cause.NO_DEVICE, Cause.DISK_FULL, Cause.CLOCK_CONTRADICTION}
@@ -104,6 +107,7 @@ class Modifier(str, Enum):
     OTHER_MODEL = "other_model"
     UNCHECKED = "unchecked"
     UNSTEADY = "unsteady"
+    REUSES_OUTPUT = "reuses_output"
 
 
 UNCOUNTED = frozenset({Modifier.DEGRADED, Modifier.OTHER_MODEL, Modifier.UNCHECKED})
@@ -118,6 +122,7 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.UNCHECKED: "no result was compared with a reference",
     Modifier.UNSTEADY: "its step times are in doubt",
     Modifier.FLAKY: "another attempt ended differently",
+    Modifier.REUSES_OUTPUT: "each call overwrites the result of an earlier one",
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 

@@ -48,7 +48,8 @@ def leaves(value: Any, path: str) -> Iterator[Leaf]:
     No two leaves have one path: where keys read alike, the later ones are numbered.
     """
     seen: collections.Counter[str] = collections.Counter()
-    for number, (name, leaf) in enumerate(_below(value, path, ())):
+    found = (pair for pair in _below(value, path, ()) if not isinstance(pair[1], _Node))
+    for number, (name, leaf) in enumerate(found):
         if number == MOST_LEAVES:
             yield path, Unknown(f"value with more than {MOST_LEAVES:,} parts")
             return
@@ -56,10 +57,29 @@ def leaves(value: Any, path: str) -> Iterator[Leaf]:
         yield (name if seen[name] == 1 else f"{name}#{seen[name]}"), leaf
 
 
+def nodes(value: Any, path: str) -> Iterator[Leaf]:
+    """Yield path and object of ``value`` and of each of its parts, containers and None among them."""
+    for number, (name, part) in enumerate(_below(value, path, ())):
+        if number == MOST_LEAVES:
+            return
+        if isinstance(part, _Node):
+            yield name, part.value
+
+
+@dataclasses.dataclass(frozen=True)
+class _Node:
+    """An object as it was met, before its leaves."""
+
+    value: Any
+
+
 def _below(value: Any, path: str, around: tuple[int, ...]) -> Iterator[Leaf]:
     """The leaves of ``value``; ``around`` are the ids of the objects that hold it."""
-    if value is None or isinstance(value, torch.device) or id(value) in around:
-        return  # no result, a name that differs between a device and its reference, or what was shown already
+    if id(value) in around:
+        return  # what was shown already
+    yield path, _Node(value)
+    if value is None or isinstance(value, torch.device):
+        return  # no result, or a name that differs between a device and its reference
     if isinstance(value, torch.Tensor):
         yield from _of_tensor(value, path, around)
     elif isinstance(value, enum.Enum):

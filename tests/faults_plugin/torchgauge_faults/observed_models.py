@@ -148,7 +148,7 @@ class RemembersItsAnswer(Layer):
     def remembered(self, y: torch.Tensor) -> torch.Tensor:
         """The first answer of all, as a graph gives it whose inputs nobody copies."""
         self.__dict__.setdefault("answer", y.clone())
-        return self.answer
+        return self.answer.clone()
 
 
 class RefusesFloat64(Layer):

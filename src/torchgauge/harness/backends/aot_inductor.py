@@ -20,7 +20,7 @@ from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import knobs_of
-from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared
+from torchgauge.harness.backends.prepared import ATTRIBUTES, GRADIENT, MEMORY, BackendSession, Look, Prepared
 from torchgauge.harness.compile_cache import folder_name
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
@@ -74,7 +74,9 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     folder = Path(session.cache) / f"{folder_name(configuration)}-package"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.pt2"
-    prepared = Prepared(subject.module, evidence=dict(compilation.BEFORE_FORK))
+    # a package is C++: it has no attributes, and hands out weights as tensors of its own
+    unpromised = frozenset({ATTRIBUTES, MEMORY, GRADIENT})
+    prepared = Prepared(subject.module, evidence=dict(compilation.BEFORE_FORK), unpromised=unpromised)
     there = session.fresh and path.is_file()
     if not there:
         compiler_start(session)

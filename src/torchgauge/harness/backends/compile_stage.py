@@ -13,8 +13,8 @@ from typing import Any
 
 from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
-from torchgauge.harness.backends.inductor_knobs import INDUCTOR, Knobs
-from torchgauge.harness.backends.prepared import BackendSession, Entries, Look, Prepared, Step
+from torchgauge.harness.backends.inductor_knobs import DEVICE_GRAPHS, INDUCTOR, Knobs
+from torchgauge.harness.backends.prepared import REUSE, BackendSession, Entries, Look, Prepared, Step
 from torchgauge.harness.cold_sampling import NOT_SAMPLED
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
 from torchgauge.harness.worker import compilation
@@ -78,7 +78,8 @@ class CompileStage:
             self.graphs.clear()
         call = self.make()
         evidence: dict[str, Scalar] = {**compilation.BEFORE_FORK, **({FACT: origin} if origin else {})}
-        prepared = Prepared(call, settled=False, evidence=evidence, entries=Entries())
+        unpromised = frozenset({REUSE} if self._replays() else ())
+        prepared = Prepared(call, settled=False, evidence=evidence, entries=Entries(), unpromised=unpromised)
         prepared.context = lambda: self._running(cache, prepared)
         with prepared.context():
             seconds, cpu = spent_in(lambda: session.first_call(call))
@@ -98,6 +99,12 @@ class CompileStage:
         session = self.session
         empty = session.cold and not session.fresh and not session.filled
         return empty and compiler_of(self.configuration) == INDUCTOR
+
+    def _replays(self) -> bool:
+        """Return whether device graphs are asked for, which write each result into one memory."""
+        one = self.configuration
+        by_name = one.backend == "cudagraphs" or one.compile_mode in {"reduce-overhead", "max-autotune"}
+        return by_name or bool(dict(one.options).get(DEVICE_GRAPHS))
 
     @contextmanager
     def _running(self, cache: str, prepared: Prepared) -> Iterator[None]:

@@ -24,7 +24,14 @@ from torchgauge.harness.backends import executorch_delegates as delegates
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of
 from torchgauge.harness.backends.executorch_program import Program, refusal
 from torchgauge.harness.backends.executorch_trace import delegated_time
-from torchgauge.harness.backends.prepared import BackendSession, Prepared, timed_call
+from torchgauge.harness.backends.prepared import (
+    ATTRIBUTES,
+    GRADIENT,
+    MEMORY,
+    BackendSession,
+    Prepared,
+    timed_call,
+)
 from torchgauge.harness.compile_cache import folder_name
 from torchgauge.harness.scenarios.scenario import RemadeCall
 from torchgauge.harness.worker.case_measurements import single
@@ -35,6 +42,8 @@ from torchgauge.suites.suite import HOST
 
 ANY = "any"
 PROGRAM, TREES = "model.pte", "trees.json"
+UNPROMISED = frozenset({ATTRIBUTES, MEMORY, GRADIENT})
+"""What a program does without: it has no attributes, and hands out copies."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +144,8 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
             session.stage("load")
             program = Program.reopened(folder / PROGRAM, json.loads((folder / TREES).read_text("utf-8")))
             session.stage("run")
-            return Prepared(_called(program, subject.module, generates=bool(_decoder(subject, session))))
+            generates = bool(_decoder(subject, session))
+            return Prepared(_called(program, subject.module, generates=generates), unpromised=UNPROMISED)
         return _first_that_serves(Source.of(subject, session), options, session, folder)
 
 
@@ -168,7 +178,7 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
     partitioner = delegates.partitioner(delegate) if delegate else None
     _refuse_other_devices(partitioner, folder, session)
     threads = delegates.set_threads()
-    prepared = Prepared(source.built)
+    prepared = Prepared(source.built, unpromised=UNPROMISED)
     program = Program(folder / PROGRAM, partitioner)
     for name in _int8().LIBRARY if int8 else ():  # as for programs: charged to no stage
         import_module(name)

@@ -33,6 +33,10 @@ SHARED = {
 }
 """What a process of torch has once, with the functions of ``torch`` that tell and set it."""
 
+STRUCTURE, DEVICE, GRADIENT = "structure", "device", "requires_grad"
+STRIDES, MEMORY, REUSE, ATTRIBUTES = "strides", "memory", "reuse", "attributes"
+"""Aspects of eager's contract, which results of every back end keep unless it documents something else."""
+
 
 def _silent(_: str) -> None:
     """Nobody asks."""
@@ -111,6 +115,7 @@ class Entries:
             self.count += 1
             return call(*args, **kwargs)
 
+        entered.__wrapped__ = call  # type: ignore[attr-defined]
         return entered
 
 
@@ -128,7 +133,8 @@ class Prepared:
     shows, and what the tolerance would say, it returns another verdict (a ``worker.accuracy.Verdict``).
     ``stranger`` says whose code it is where it is not ours. ``entries`` counts how often code that the
     backend made is entered; without it, calls of ``call`` are counted. A plugin's ``call`` is the module
-    itself only beside a ``context`` or ``entries``.
+    itself only beside a ``context`` or ``entries``. ``unpromised`` are aspects of eager's contract
+    that the back end documents not to keep: a difference in them is a fact, not a fault.
     """
 
     call: Callable[..., Any]
@@ -144,6 +150,7 @@ class Prepared:
     close: Callable[[], None] = _nothing
     stranger: str = ""
     entries: Entries | None = None
+    unpromised: frozenset[str] = frozenset()
 
 
 def prepare(

@@ -38,8 +38,9 @@ class CaseState:
         made = self.prepared
         degraded = [*made.degraded, *self.degraded]
         modifiers = [Modifier.DEGRADED] if degraded else []
-        if Modifier.UNCHECKED.value in self.facts and outcome.status is Status.PASS:
-            modifiers.append(Modifier.UNCHECKED)
+        if outcome.status is Status.PASS:
+            marked = (Modifier.UNCHECKED, Modifier.REUSES_OUTPUT)
+            modifiers += [modifier for modifier in marked if modifier.value in self.facts]
         facts = {**self.facts, **made.evidence, **({"degraded": "; ".join(degraded)} if degraded else {})}
         return replace(
             outcome,

@@ -1,53 +1,95 @@
-"""Observations that all begin from the same inputs and buffers, and hold what a run made of those.
+"""Observations that begin from one state of inputs, buffers and attributes, and hold what a run made of it.
 
-Why not the scenario's own observation alone: a model that writes into its inputs or its buffers computes
-something through them, and hands the next run another beginning. So both are put back before and after each
-observation, and what a run changed of them is compared like an output, under ``after``.
+Why not the scenario's own observation alone: a model that writes into its inputs, buffers or attributes
+computes something through them, and hands the next run another beginning. So they are put back before and
+after each observation, and what a run changed of them is compared like an output, under ``after``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
+from torchgauge.harness.worker.contract import CALLS, Contract, Recorded
 from torchgauge.harness.worker.other_inputs import alter
 from torchgauge.suites.leaves import Unknown, leaves
 from torchgauge.suites.outputs import Observation, finite, to_host
-from torchgauge.suites.torchbench.step_state import Snapshot
+from torchgauge.suites.torchbench.step_state import ATTRIBUTE, Snapshot, equal
 
+RESULTS = 3
+"""Number of results in which memory is looked for that is overwritten."""
 AFTER = "after"
-"""Where an observation holds the inputs and buffers that a run has changed."""
+"""Where an observation holds the inputs, buffers and attributes that a run has changed."""
+STATE = f"{AFTER}.{ATTRIBUTE}."
 
 
 class Observer:
     """Observes ``subject`` by ``scenario`` as often as it is asked to.
 
-    ``writes`` says whether a run has changed an input or a buffer so far.
+    ``writes`` says whether a run has changed an input, a buffer or an attribute so far.
     """
 
     def __init__(self, scenario: Any, subject: Subject) -> None:
         self.scenario, self.subject, self.writes = scenario, subject, False
         self._live = {"args": subject.args, "kwargs": subject.kwargs, "buffer": _buffers(subject.module)}
-        self._snapshot = Snapshot(self._live)
-        self._before = self._held()
+        self._snapshot = Snapshot(self._live, subject.module)
+        self._before: Observation = {}
+        self._changing: set[str] = set()
+        self._unsettled: set[str] = set()
+        self._recorded: Recorded | None = None
 
     def observe(self, call: Callable[..., Any] | None = None) -> Observation:
         """What a run shows, with ``call`` in the place of the module's own."""
-        subject = self.subject if call is None else self.subject.run_by(call)
+        subject = self._with(call)
         self._snapshot.restore()
         try:
             seen: Observation = dict(self.scenario.observe(subject))
             seen.update(self._changed())
         finally:
             self._snapshot.restore()
+        self.subject.initial = subject.initial  # timed steps move parameters: later observations begin here
         return seen
+
+    def repeat(self, call: Callable[..., Any]) -> None:
+        """Run ``call`` until the contracts of :data:`RESULTS` results are there, if it has one.
+
+        The second or third result may lie in the memory of the first.
+        """
+        subject = self._with(call)
+        try:
+            while 0 < len(self.contracts) < RESULTS:
+                subject.forward()
+        finally:
+            self._snapshot.restore()
+
+    @property
+    def contracts(self) -> list[Contract]:
+        """The contracts of all results since the state was last restored, or another call was observed."""
+        return self._recorded.contracts if self._recorded is not None else []
+
+    def _with(self, call: Callable[..., Any] | None) -> Subject:
+        """Return the subject with ``call`` in the module's place, whose results are recorded."""
+        call = self.subject.call if call is None else call
+        inner = call.call if isinstance(call, RemadeCall) else call
+        module = call.module if isinstance(call, RemadeCall) else getattr(inner, "__wrapped__", inner)
+        if isinstance(module, torch.nn.Module) and module is not self.subject.module:
+            self._snapshot.lend(module)
+        if not getattr(self.subject.built, "wrappable", True):
+            return self.subject.run_by(call)
+        if self._recorded is None or self._recorded.call is not inner:
+            self._recorded = Recorded(inner, (self.subject.run_by(call).module, module))
+        self._recorded.left = CALLS
+        recorded = self._recorded
+        return self.subject.run_by(replace(call, call=recorded) if isinstance(call, RemadeCall) else recorded)
 
     def observe_other(self, call: Callable[..., Any] | None = None) -> Observation | None:
         """What a run shows that finds other values in its inputs; None where none of them can change."""
-        subject = self.subject if call is None else self.subject.run_by(call)
+        subject = self._with(call)
         self._snapshot.restore()
         try:
             inputs = {name: self._live[name] for name in ("args", "kwargs")}
@@ -58,30 +100,48 @@ class Observer:
             self._snapshot.restore()
 
     def restore(self) -> None:
-        """Put inputs and buffers back where runs change them; costs nothing where they do not."""
+        """Put inputs, buffers and attributes back where runs change them; costs nothing where they do not."""
+        self._recorded = None
         if self.writes:
             self._snapshot.restore()
 
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
-        """Both with the inputs and buffers that only one of them has changed."""
+        """Both with the former values that only one of them has changed, without unsettled attributes."""
         odd = {path: self._before[path] for path in first.keys() ^ second.keys() if path in self._before}
-        return {**odd, **first}, {**odd, **second}
+        whole = ({**odd, **one} for one in (first, second))
+        one, other = ({k: v for k, v in each.items() if k not in self._unsettled} for each in whole)
+        return one, other
 
-    def _held(self) -> Observation:
-        return {
-            path: to_host(leaf)
-            for path, leaf in leaves(self._live, AFTER)
-            if not isinstance(leaf, Unknown)  # nobody can say what became of it
-        }
+    def settle(self, runs: Sequence[Observation]) -> None:
+        """Observe only attributes that ``runs`` of eager change, and those alike: a time is not compared."""
+        self._snapshot.narrow(self._changing)
+        for path in {path for run in runs for path in run if path.startswith(STATE)}:
+            values = [run.get(path) for run in runs]
+            if not all(_equal(values[0], value) for value in values[1:]):
+                self._unsettled.add(path)
 
     def _changed(self) -> Observation:
-        now = self._held()
-        found: Observation = {path: None for path in self._before if path not in now}
-        for path, leaf in now.items():
-            if path not in self._before or not _equal(self._before[path], leaf):
-                found.update(finite(path, leaf))
-        self.writes = self.writes or bool(found)
+        found: Observation = {}
+        for path, former, present in self._snapshot.changes():
+            self.writes = True
+            self._changing.add(path)
+            before, now = _shown(former, path), _shown(present, path)
+            for name in {**before, **now}:
+                if not (name in before and name in now and _equal(before[name], now[name])):
+                    found.update(finite(name, now.get(name)))
+                    if name in before:
+                        self._before.setdefault(name, before[name])
         return found
+
+
+def _shown(value: Any, path: str) -> Observation:
+    """Return what can be compared of ``value`` by path: nobody can say what became of any other part."""
+    shown = {name: to_host(leaf) for name, leaf in leaves(value, f"{AFTER}.{path}")}
+    return {
+        name: str(leaf) if isinstance(leaf, float) and not math.isfinite(leaf) else leaf
+        for name, leaf in shown.items()
+        if not isinstance(leaf, Unknown)
+    }
 
 
 def _buffers(module: Any) -> dict[str, Mapping[str, Any]]:
@@ -100,6 +160,4 @@ def _equal(before: Any, now: Any) -> bool:
     """Whether two leaves are equal to the bit; NaN is equal to NaN."""
     if not isinstance(before, torch.Tensor) or not isinstance(now, torch.Tensor):
         return type(before) is type(now) and bool(before == now)
-    if before.shape != now.shape or before.dtype != now.dtype:
-        return False
-    return torch.equal(before, now) or bool(((before == now) | ((before != before) & (now != now))).all())  # noqa: PLR0124
+    return before.dtype == now.dtype and equal(before, now)

@@ -14,16 +14,17 @@ from torchgauge.errors import NotRunError, UnobservableError
 from torchgauge.harness.backends.backend import backend_named, compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR
-from torchgauge.harness.backends.prepared import Prepared, checked, prepare
+from torchgauge.harness.backends.prepared import ATTRIBUTES, REUSE, Prepared, checked, prepare
 from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread, without_nan
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
+from torchgauge.harness.worker.contract import NOT_PROMISED, Contract, differences
 from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.memory import model_bytes
 from torchgauge.harness.worker.memory_format import lay_out, watched
-from torchgauge.harness.worker.observer import Observer
+from torchgauge.harness.worker.observer import STATE, Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.roofline import declared
@@ -59,6 +60,7 @@ class TorchChecks:
 
     observer: Observer | None = None
     eager: Observation
+    contracts: list[Contract]
     others: OtherInputs | None = None
     reference: Reference
 
@@ -124,13 +126,7 @@ class TorchChecks:
         compiled = state.planned.case.configuration.compiled
         host = None if compiled else self.reference.host
         repeated = not compiled and host is None
-        verdict = self._compare(
-            host or self.eager,
-            found,
-            state.planned.tolerance,
-            repeated=repeated,
-            rule=state.prepared.rule,
-        )
+        verdict = self._promised(state, host or self.eager, found, repeated=repeated)
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def remembered(self, state: CaseState) -> str:
@@ -192,7 +188,8 @@ class TorchChecks:
             return True
         self.observer = Observer(self.scenario, self.subject)
         runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
-        self.eager = runs[0]
+        self.eager, self.contracts = runs[0], self.observer.contracts
+        self.observer.settle(runs)
         if self.workload.mode == "inference":
             self.others = OtherInputs(self.observer, self.tolerance)
         self._count_flops()
@@ -312,20 +309,40 @@ class TorchChecks:
             run.enter(Phase.ACCURACY, state)
             steps = getattr(self.scenario, "ITERATIONS", 0)
             try:
-                with run.running(state), run.observed(state, steps or 1, checked=steps > 0):
-                    found = self.observer.observe(state.prepared.call)
+                with run.running(state):
+                    with run.observed(state, steps or 1, checked=steps > 0):
+                        found = self.observer.observe(state.prepared.call)
+                    self.observer.repeat(state.prepared.call)
             except NotRunError as error:
                 state.prepared.judged()
                 more = [why for why in state.prepared.degraded if why not in str(error)]
                 raise NotRunError("; ".join([str(error), *more])) from None
-            rule = state.prepared.rule
-            verdict = self._compare(self.eager, found, state.planned.tolerance, rule=rule)
+            verdict = self._promised(state, self.eager, found)
             kept = state.accuracy.eager_spread if state.accuracy else None
             said = _accuracy(f"eager and {self.reference.name}", verdict)
             state.accuracy = replace(said, eager_spread=kept)
         state.prepared.judged()
         if verdict is not None and not verdict.ok:
             raise WrongResultError(verdict)
+
+    def _promised(
+        self, state: CaseState, expected: Observation, found: Observation, *, repeated: bool = False
+    ) -> Verdict:
+        """Judge values, attributes and contract of ``found``; note what its back end does not promise."""
+        assert self.observer is not None
+        made = state.prepared
+        if ATTRIBUTES in made.unpromised:
+            lost = [path for path in expected if path.startswith(STATE)]
+            expected, found = ({k: v for k, v in one.items() if k not in lost} for one in (expected, found))
+            state.facts.update({NOT_PROMISED: f"{named(lost)}: not compared"} if lost else {})
+        verdict = self._compare(expected, found, state.planned.tolerance, repeated=repeated, rule=made.rule)
+        for aspect, text in differences(self.contracts, self.observer.contracts):
+            if aspect not in made.unpromised:
+                verdict.fail(Cause.CONTRACT, text)
+                break
+            fact = Modifier.REUSES_OUTPUT.value if aspect == REUSE else NOT_PROMISED
+            state.facts.setdefault(fact, text)
+        return verdict
 
 
 def _marked(call: Callable[..., Any]) -> Callable[..., Any]:

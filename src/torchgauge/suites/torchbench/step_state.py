@@ -12,8 +12,9 @@ import random
 import sys
 import types
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,6 +31,37 @@ MAX_MOMENT = 1 << 20
 """Of a larger tensor of an optimizer at most as many elements are shown: its gradient is shown whole."""
 MAX_OBJECTS = 200_000
 """More objects than this are no model any more: the rest is left alone."""
+ATTRIBUTE = "attribute"
+"""How paths of a model's attributes begin."""
+_TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"})
+"""Attributes of a module that are PyTorch's."""
+
+
+@dataclass
+class _Attributes:
+    """The ``values`` of attributes that a module's author added; of ``keys`` alone where there are any."""
+
+    path: str
+    table: dict[str, Any]
+    values: dict[str, Any]
+    keys: Collection[str] | None = None
+
+    @property
+    def now(self) -> dict[str, Any]:
+        """The attributes as they are; functions and modules are left out, as back ends add them."""
+        return {
+            key: value
+            for key, value in self.table.items()
+            if (key not in _TORCHS if self.keys is None else key in self.keys) and not callable(value)
+        }
+
+    def restore(self) -> None:
+        """Put the values back."""
+        now = self.now
+        if not _same_items(now, self.values):
+            for key in now.keys() - self.values.keys():
+                del self.table[key]
+            self.table.update(self.values)
 
 
 class Snapshot:
@@ -38,21 +70,23 @@ class Snapshot:
     ``tensors`` maps a path such as ``agent.actor.weight`` to the live tensor; ``trained`` and ``buffers`` are
     paths of trainable tensors and of modules' buffers. Two objects that the same code built have the same
     paths. What cannot be copied (Python's generators, files, handles) is left out.
+    Of ``model`` only the attributes of modules whose class is not PyTorch's are kept, under ``attribute``.
     """
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, model: Any = None) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.modules: list[nn.Module] = []
         self.trained: set[str] = set()
         self.buffers: set[str] = set()
         self._copies: dict[str, torch.Tensor] = {}
+        self._own: list[_Attributes] = []
         self._attributes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._containers: list[tuple[str, Any, Any]] = []
         self._written: set[str] = set()
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
-        self._arrays: list[tuple[Any, Any]] = []
-        self._generators: list[tuple[Any, Any]] = []
-        self._walk(root)
+        self._arrays: list[tuple[str, Any, Any]] = []
+        self._generators: list[tuple[str, Any, Any]] = []
+        self._walk(root, model)
         self._copies = {path: tensor.detach().clone() for path, tensor in self.tensors.items()}
 
     def restore(self) -> None:
@@ -65,10 +99,10 @@ class Snapshot:
                 if tensor.shape != copy.shape:  # observers of quantisation grow with their first step
                     tensor.resize_(copy.shape)
                 tensor.copy_(copy)
+        for own in self._own:
+            own.restore()
         for _, container, values in (*self._attributes, *self._containers):
-            if not _same_items(container, values):
-                container.clear()
-                (container.update if isinstance(container, dict) else container.extend)(values)
+            _fill(container, values)
         for optimizer, state, groups, _ in self._optimizers:
             optimizer.state.clear()
             for parameter, (values, kept) in state.items():
@@ -78,9 +112,9 @@ class Snapshot:
                 optimizer.state[parameter] = values
             for group, values in zip(optimizer.param_groups, groups):  # noqa: B905  groups may have been added
                 group.update(values)
-        for array, values in self._arrays:
+        for _, values, array in self._arrays:
             array[...] = values
-        for generator, state in self._generators:
+        for _, generator, state in self._generators:
             _set_generator_state(generator, state)
 
     def load(self, other: Snapshot) -> None:
@@ -93,6 +127,58 @@ class Snapshot:
             if theirs is not None and theirs.shape == copy.shape:
                 copy.copy_(theirs)
         self.restore()
+
+    def changes(self) -> Iterator[tuple[str, Any, Any]]:
+        """Yield path, former and present value of all that is not as it was; None for one that is not there.
+
+        A tensor is yielded before the container whose item it was. A generator has no values to compare.
+        """
+        for path, copy in self._copies.items():
+            if not equal(copy, self.tensors[path]):
+                yield path, copy, self.tensors[path]
+        yield from (each for each in self._arrays if each[1].tobytes() != each[2].tobytes())
+        for path, generator, state in self._generators:
+            if not _same_state(state, _generator_state(generator)):
+                yield path.lstrip("."), None, None
+        items = [
+            *((own.path, own.now, own.values) for own in self._own),
+            *self._attributes,
+            *self._containers,
+        ]
+        for path, now, values in items:
+            if isinstance(now, dict):
+                for key in dict.fromkeys([*values, *now]):
+                    if not (key in now and key in values and now[key] is values[key]):
+                        yield f"{path}.{_label(key)}".lstrip("."), values.get(key), now.get(key)
+            elif not _same_items(now, values):
+                yield path.lstrip("."), values, now
+
+    def narrow(self, changes: Collection[str]) -> None:
+        """Keep only those of the model's attributes in or below which the paths ``changes`` lie.
+
+        Others are not the program's state: a back end may add to them.
+        """
+        for own in self._own:
+            start = f"{own.path}."
+            own.keys = {path.removeprefix(start).split(".")[0] for path in changes if path.startswith(start)}
+            own.values = {key: value for key, value in own.values.items() if key in own.keys}
+        tops = tuple(f"{own.path}.{key}." for own in self._own for key in own.keys or ())
+
+        def kept(path: str) -> bool:
+            return not path.startswith(f"{ATTRIBUTE}.") or f"{path}.".startswith(tops)
+
+        self.tensors = {path: tensor for path, tensor in self.tensors.items() if kept(path)}
+        self._copies = {path: copy for path, copy in self._copies.items() if kept(path)}
+        for records in (self._attributes, self._containers, self._arrays, self._generators):
+            records[:] = [record for record in records if kept(record[0])]
+
+    def lend(self, module: nn.Module) -> None:
+        """Make the attributes that a step changes of a copy of the model those of the model."""
+        originals = {own.path: own for own in reversed(self._own)}
+        for path, part in _named(module):
+            own = originals.get(path)
+            if own is not None and own.keys and all(part.__dict__ is not one.table for one in self._own):
+                self._own.append(_Attributes(path, part.__dict__, own.values, own.keys))
 
     def parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Path and live tensor of everything that can be trained."""
@@ -158,9 +244,16 @@ class Snapshot:
 
     # --- the walk ------------------------------------------------------------------------------
 
-    def _walk(self, root: Any) -> None:
+    def _walk(self, root: Any, model: Any) -> None:
         seen: set[int] = set()
         pending: deque[tuple[str, Any]] = deque([("", root)])
+        if isinstance(model, nn.Module):
+            seen.update(id(one) for one in (*model.modules(), *model.parameters()))
+            for path, part in _named(model):
+                own = _Attributes(path, part.__dict__, {})
+                own.values = own.now
+                self._own.append(own)
+                pending.extend((f"{path}.{key}", value) for key, value in own.values.items())
         later: deque[tuple[str, Any]] = deque()  # a parameter is called after its module, not its optimizer
         while (pending or later) and len(seen) < MAX_OBJECTS:
             path, value = (pending or later).popleft()
@@ -177,16 +270,16 @@ class Snapshot:
             self._keep_tensor(path, value)
             return []
         if type(value).__module__.partition(".")[0] == "numpy":
-            self._keep_numpy(value)
+            self._keep_numpy(path, value)
             return []
-        if isinstance(value, random.Random):
-            self._generators.append((value, value.getstate()))
+        if isinstance(value, (random.Random, torch.Generator)):
+            self._generators.append((path, value, _generator_state(value)))
             return []
         if isinstance(value, _CONTAINERS):
-            if isinstance(value, (dict, list, deque)):
+            if not isinstance(value, tuple):
                 self._containers.append((path, value, value.copy()))
             items = value.items() if isinstance(value, dict) else enumerate(value)
-            return [(f"{path}.{_label(key)}", item) for key, item in items]
+            return [(f"{path}.{_label(key)}", item) for key, item in items if not isinstance(item, _OPAQUE)]
         table = getattr(value, "__dict__", None)
         if not isinstance(table, dict):
             return []
@@ -226,16 +319,16 @@ class Snapshot:
         if tensor.requires_grad and tensor.is_leaf:
             self.trained.add(path)
 
-    def _keep_numpy(self, value: Any) -> None:
+    def _keep_numpy(self, path: str, value: Any) -> None:
         import numpy as np
 
         if isinstance(value, np.ndarray) and value.flags.writeable and value.dtype != object:
             kept = value
             if value.nbytes > MAX_ARRAY_BYTES and value.ndim:
                 kept = value[: max(1, MAX_ARRAY_BYTES * len(value) // value.nbytes)]
-            self._arrays.append((kept, kept.copy()))
+            self._arrays.append((path.lstrip("."), kept.copy(), kept))
         elif isinstance(value, (np.random.Generator, np.random.RandomState)):
-            self._generators.append((value, _generator_state(value)))
+            self._generators.append((path, value, _generator_state(value)))
 
 
 def _of_process(value: Any) -> bool:
@@ -247,10 +340,35 @@ def _of_process(value: Any) -> bool:
     return room in sys.stdlib_module_names
 
 
+def _named(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Yield path and module of each part of ``model`` whose class is not PyTorch's."""
+    for name, part in model.named_modules():
+        if type(part).__module__.partition(".")[0] != "torch":
+            yield f"{ATTRIBUTE}.{name or 'model'}", part
+
+
+def equal(before: torch.Tensor, now: torch.Tensor) -> bool:
+    """Return whether two tensors are equal to the bit; NaN is equal to NaN."""
+    if before.shape != now.shape:
+        return False
+    if before.is_floating_point() and before.element_size() == 1:  # few operators compute on float8
+        before, now = before.view(torch.uint8), now.view(torch.uint8)
+    return torch.equal(before, now) or bool(((before == now) | ((before != before) & (now != now))).all())  # noqa: PLR0124
+
+
+def _fill(container: Any, values: Any) -> None:
+    """Make ``container`` hold the very objects of ``values``."""
+    if not _same_items(container, values):
+        container.clear()
+        (container.extend if isinstance(container, (list, deque)) else container.update)(values)
+
+
 def _same_items(container: Any, values: Any) -> bool:
     """Whether ``container`` still holds the very objects of ``values`` in their order."""
     if len(container) != len(values):
         return False
+    if isinstance(container, set):
+        return bool(container == values)
     if isinstance(container, dict):
         return all(k in container and container[k] is v for k, v in values.items())
     return all(mine is theirs for mine, theirs in zip(container, values))  # noqa: B905  lengths are equal
@@ -265,7 +383,13 @@ def _copied(value: Any) -> Any:
 
 
 def _generator_state(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return generator.getstate()
     return generator.get_state() if hasattr(generator, "get_state") else generator.bit_generator.state
+
+
+def _same_state(one: Any, other: Any) -> bool:
+    return torch.equal(one, other) if isinstance(one, torch.Tensor) else repr(one) == repr(other)
 
 
 def _set_generator_state(generator: Any, state: Any) -> None:

@@ -1,0 +1,134 @@
+"""What a result promises beside its numbers: structure, types, devices, gradients, strides and memory.
+
+Code that uses a model relies on these. The promise is eager's: what compiled code returns is compared with
+what eager returned on the same device. An aspect in which eager's own results differ is not promised.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from torchgauge.harness.backends.prepared import DEVICE, GRADIENT, MEMORY, REUSE, STRIDES, STRUCTURE
+from torchgauge.suites.leaves import nodes
+from torchgauge.suites.placing import named
+
+NOT_PROMISED = "not_promised"
+"""The fact that names what a back end documents not to keep of eager's contract, and did not keep."""
+CALLS = 4
+"""Number of calls in an observation whose results are looked at."""
+
+Contract = dict[tuple[str, str], str]
+"""Path and aspect of each part of a result -> what it is."""
+Span = tuple[int, int]
+"""First byte of a memory, and the one after its last."""
+
+
+@dataclass(eq=False)
+class Recorded:
+    """A call that notes the contracts of its results; it is equal to ``call``.
+
+    ``modules`` own parameters and buffers. Memory of earlier results is held, so that no allocator reuses it.
+    """
+
+    call: Callable[..., Any]
+    modules: Sequence[Any]
+    left: int = CALLS
+    contracts: list[Contract] = field(default_factory=list)
+    _held: dict[Span, Any] = field(default_factory=dict)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it."""
+        result = self.call(*args, **kwargs)
+        if self.left:
+            self.left -= 1
+            self._note(result, args, kwargs)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.call, name)
+
+    def __eq__(self, other: object) -> bool:
+        return self.call == (other.call if isinstance(other, Recorded) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.call)
+
+    def _note(self, result: Any, args: Any, kwargs: Any) -> None:
+        owners = [*nodes(args, "args"), *nodes(kwargs, "kwargs")]
+        for module in self.modules:
+            if isinstance(module, torch.nn.Module):
+                state = (*module.named_parameters(), *module.named_buffers())
+                owners += [(name.removeprefix("_orig_mod."), tensor) for name, tensor in state]
+        spans = [(name, span) for name, value in owners if (span := _span(value))]
+        contract: Contract = {}
+        mine: dict[Span, Any] = {}
+        for path, value in nodes(result, "out"):
+            contract.setdefault((path, STRUCTURE), _kind(value))
+            if not isinstance(value, torch.Tensor):
+                continue
+            contract[path, DEVICE] = f"on {value.device}"
+            contract[path, GRADIENT] = f"requires_grad={value.requires_grad}"
+            if value.layout == torch.strided and value.numel() and not value.is_nested:
+                steps = zip(value.shape, value.stride(), strict=True)
+                contract[path, STRIDES] = f"strides {tuple(step for size, step in steps if size > 1)}"
+            if (span := _span(value)) is None:
+                continue
+            names = list(dict.fromkeys(name for name, other in spans if _overlap(span, other)))
+            contract[path, MEMORY] = f"memory of {named(names) or 'its own'}"
+            if not names:
+                mine[span] = value.untyped_storage()
+                if self.contracts:
+                    reused = any(_overlap(span, other) for other in self._held)
+                    contract[path, REUSE] = "memory of an earlier result" if reused else "new memory"
+        self._held.update(mine)
+        self.contracts.append(contract)
+
+
+def differences(expected: Sequence[Contract], found: Sequence[Contract]) -> Iterator[tuple[str, str]]:
+    """Yield the aspect and a text of each part in which a contract in ``found`` breaks the ``expected``.
+
+    A part that a result lacks breaks the structure alone.
+    """
+    promised: dict[tuple[str, str], set[str | None]] = {}
+    for key in dict.fromkeys(key for contract in expected for key in contract):
+        texts = {contract.get(key) for contract in expected}
+        promised[key] = texts if key[1] == STRUCTURE else texts - {None}
+    for contract in found:
+        for path, aspect in dict.fromkeys([*promised, *contract]):
+            wanted, text = promised.get((path, aspect), {None}), contract.get((path, aspect))
+            both = text is not None and None not in wanted
+            if len(wanted) == 1 and text not in wanted and (both or aspect == STRUCTURE):
+                yield aspect, f"{path}: {text or 'nothing'} instead of {next(iter(wanted)) or 'nothing'}"
+
+
+def _kind(value: Any) -> str:
+    """Return the name of the type of ``value``, with its keys where their order counts."""
+    kind = torch.Tensor if isinstance(value, torch.nn.Parameter) else type(value)
+    if value is None or kind.__module__ in {"builtins", "torch"}:
+        name = "None" if value is None else kind.__name__
+    else:
+        name = f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(value, torch.Tensor):
+        name += f" of {value.dtype}" + ("" if value.layout == torch.strided else f", {value.layout}")
+    return f"{name}({', '.join(map(str, value))})" if isinstance(value, OrderedDict) else name
+
+
+def _span(value: Any) -> Span | None:
+    """Return the memory under ``value``; None where it is not a tensor or has no memory."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    try:
+        storage = value.untyped_storage()
+        first = storage.data_ptr()
+    except RuntimeError:  # sparse tensors and wrappers have no storage of their own
+        return None
+    return (first, first + storage.nbytes()) if first and storage.nbytes() else None
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]

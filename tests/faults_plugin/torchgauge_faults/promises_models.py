@@ -1,0 +1,358 @@
+"""The worker's half of the suite ``promises``: each fault keeps all numbers of its program."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from torchgauge.records import Workload
+from torchgauge.suites.suite import BuiltWorkload
+
+SIDE = 16
+Pair = collections.namedtuple("Pair", "first second")  # noqa: PYI024  as programs of users have them
+KINDS: dict[str, type[Program]] = {}
+
+
+@dataclasses.dataclass
+class Result:
+    """A user's result."""
+
+    logits: torch.Tensor
+    more: Any = None
+
+
+@dataclasses.dataclass
+class Twin:
+    """Another class with the same fields."""
+
+    logits: torch.Tensor
+    more: Any = None
+
+
+class Output(collections.OrderedDict[str, Any]):
+    """A mapping that is read by attributes too."""
+
+
+class Sub(torch.Tensor):
+    """A user's tensor."""
+
+
+class Cache:
+    """Keys of the calls so far."""
+
+    def __init__(self) -> None:
+        self.keys: list[torch.Tensor] = []
+        self.seen = 0
+
+
+class Program(torch.nn.Module):
+    """A linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(SIDE, SIDE)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+    def keep(self, y: torch.Tensor) -> None:
+        """Change the state in attributes."""
+
+
+class Stateful(Program):
+    """A program whose state changes; broken, it does not."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        self.keep(y)
+        return y
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+
+def named(kind: type[Program]) -> type[Program]:
+    """Register a program by its name."""
+    KINDS[kind.__name__.lower()] = kind
+    return kind
+
+
+def returns(name: str, right: Callable[..., Any], broken: Callable[..., Any] | None = None) -> None:
+    """Register a program that returns what ``right`` makes of module, input and output of the layer."""
+    body: dict[str, Any] = {"forward": lambda self, x: right(self, x, self.linear(x))}
+    if broken is not None:
+        body["broken"] = lambda self, x: broken(self, x, self.linear(x))
+    KINDS[name.replace("_", "")] = type(name, (Program,), body)
+
+
+def buffered(count: int) -> Callable[..., Any]:
+    """Return what hands out its results in ``count`` memories, in turns."""
+    kept: list[torch.Tensor] = []
+
+    def result(module: Any, x: Any, y: torch.Tensor) -> torch.Tensor:
+        kept.insert(0, kept.pop() if len(kept) == count else torch.empty_like(y))
+        return kept[0].detach().copy_(y)
+
+    return result
+
+
+# --- results ---------------------------------------------------------------------------------
+
+returns("dict_for_tuple", lambda m, x, y: (y, y * 2), lambda m, x, y: {0: y, 1: y * 2})
+returns("list_for_tuple", lambda m, x, y: (y, y * 2), lambda m, x, y: [y, y * 2])
+returns("tuple_for_list", lambda m, x, y: [[y], y * 2], lambda m, x, y: [(y,), y * 2])
+returns("lost_none", lambda m, x, y: (y, None), lambda m, x, y: (y,))
+returns("lost_none_of_a_dict", lambda m, x, y: {"y": y, "cache": None}, lambda m, x, y: {"y": y})
+returns("tensor_for_tuple", lambda m, x, y: (y,), lambda m, x, y: {"": (y,)})
+returns("tuple_for_pair", lambda m, x, y: Pair(y, y * 2), lambda m, x, y: (y, y * 2))
+returns("other_class", lambda m, x, y: Result(y), lambda m, x, y: Twin(y))
+returns("dict_for_output", lambda m, x, y: Output(a=y, b=x + 1), lambda m, x, y: {"a": y, "b": x + 1})
+returns("other_order", lambda m, x, y: Output(a=y, b=x + 1), lambda m, x, y: Output(b=x + 1, a=y))
+returns("plain_tensor", lambda m, x, y: y.as_subclass(Sub), lambda m, x, y: y)
+returns("array_for_tensor", lambda m, x, y: (y, x + 1), lambda m, x, y: (y, (x + 1).numpy()))
+returns("integer_for_float", lambda m, x, y: (y, 2.0), lambda m, x, y: (y, 2))
+returns("other_strides", lambda m, x, y: y, lambda m, x, y: y.t().contiguous().t())
+returns("new_alias", lambda m, x, y: (y, x.clone()), lambda m, x, y: (y, x))
+returns("lost_alias", lambda m, x, y: (y, x[1]), lambda m, x, y: (y, x[1].clone()))
+returns(
+    "lost_alias_of_a_weight", lambda m, x, y: (y, m.linear.weight), lambda m, x, y: (y, m.linear.weight * 1)
+)
+returns("one_memory", lambda m, x, y: y, buffered(1))
+returns("two_memories", lambda m, x, y: y, buffered(2))
+returns("lost_gradient", lambda m, x, y: (y, y * 2), lambda m, x, y: (y, (y * 2).detach()))
+returns("added_gradient", lambda m, x, y: (y, (y * 2).detach()), lambda m, x, y: (y, y * 2))
+returns("host_for_device", lambda m, x, y: (y, x + 1), lambda m, x, y: (y, (x + 1).cpu()))
+
+returns("view_of_an_input", lambda m, x, y: (y, x, x[1:], x.t()))
+returns("weights", lambda m, x, y: {"y": y, "weight": m.linear.weight, "row": m.linear.weight[0]})
+returns("none_leaves", lambda m, x, y: (y, None, [None, {"cache": None}]))
+returns("result_of_a_user", lambda m, x, y: Result(y, Pair(y * 2, [None])))
+returns("output_with_attributes", lambda m, x, y: Output(logits=y, hidden=(x, y)))
+returns("views_of_one_result", lambda m, x, y: (y, y[1], y.t()))
+returns("topk", lambda m, x, y: torch.topk(y, 2))
+returns("plain_values", lambda m, x, y: {"y": y, "n": 3, "f": 0.5, "s": "text", "t": y.shape, "d": y.dtype})
+returns("steep", lambda m, x, y: y * 1e4)  # timed steps move its parameters
+
+
+# --- attributes ------------------------------------------------------------------------------
+
+
+@named
+class Counts(Stateful):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.mode = 0, "first"
+
+    def keep(self, y: torch.Tensor) -> None:
+        self.calls += 1
+
+
+@named
+class Depends(Stateful):
+    """On its counter: called twice, it returns something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.calls += 1
+        return self.linear(x) * self.calls
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x) * (self.calls + 1)
+
+
+@named
+class Renames(Counts):
+    def keep(self, y: torch.Tensor) -> None:
+        self.mode = "later"
+
+
+@named
+class Lists(Stateful):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[torch.Tensor] = []
+
+    def keep(self, y: torch.Tensor) -> None:
+        self.seen.append(y.detach().sum())
+
+
+@named
+class Remembers(Stateful):
+    """In an attribute that is no buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = torch.zeros(SIDE, SIDE)
+
+    def keep(self, y: torch.Tensor) -> None:
+        self.last = y.detach()
+
+
+@named
+class Writes(Remembers):
+    def keep(self, y: torch.Tensor) -> None:
+        self.last.add_(1.0)
+
+
+@named
+class Creates(Stateful):
+    """An attribute in its first call."""
+
+    def keep(self, y: torch.Tensor) -> None:
+        if not hasattr(self, "scale"):
+            self.scale = 2.0
+
+
+@named
+class Deletes(Stateful):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = True
+
+    def keep(self, y: torch.Tensor) -> None:
+        if hasattr(self, "first"):
+            del self.first
+
+
+@named
+class Caches(Stateful):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = Cache()
+
+    def keep(self, y: torch.Tensor) -> None:
+        self.cache.keys.append(y.detach())
+        self.cache.seen += len(y)
+
+
+@named
+class Queues(Stateful):
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue, self.names = collections.deque([1, 2], maxlen=2), {"a"}
+
+    def keep(self, y: torch.Tensor) -> None:
+        self.queue.append(3)
+        self.names.add("b")
+
+
+@named
+class Tables(Stateful):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = {"calls": [0]}
+
+    def keep(self, y: torch.Tensor) -> None:
+        self.table["calls"][0] += 1
+
+
+@named
+class Arrays(Stateful):
+    def __init__(self) -> None:
+        super().__init__()
+        self.array = np.zeros(3)
+
+    @torch.compiler.disable
+    def keep(self, y: torch.Tensor) -> None:
+        self.array[1] += 1.0
+
+
+@named
+class Nested(Stateful):
+    """With the state in a part of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = torch.nn.ModuleList([Counts(), Counts()])
+
+    def forward(self, x: torch.Tensor) -> Any:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.parts[1](self.parts[0].broken(x))
+
+
+@named
+class Odd(Program):
+    """Attributes of every kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.function = lambda value: value + 1
+        self.hidden = [torch.nn.Linear(SIDE, SIDE), [self], {"me": self}]
+        self.unhashable = [{1, 2}, {"a": []}, bytearray(3)]
+        self.many, self.large = list(range(300_000)), torch.zeros(1 << 22)
+        self.best, self.nothing = -float("inf"), None
+        self.generators = random.Random(0), np.random.default_rng(0), torch.Generator().manual_seed(0)
+        self.started = 0.0
+        self.file = Path(__file__).open(encoding="utf-8")  # noqa: SIM115  not closed, as a log is
+        self.output: torch.Tensor | None = None
+
+    @torch.compiler.disable
+    def keep(self, y: torch.Tensor) -> None:
+        self.started = time.perf_counter()
+        self.best = max(self.best, float("-inf"))
+        self.unhashable[1]["a"].append(None)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.keep(x)
+        return self.function(self.linear(x))
+
+
+@named
+class Draws(Program):
+    """From generators of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dice = random.Random(0)
+        self.generators = np.random.default_rng(0), torch.Generator().manual_seed(0)
+
+    @torch.compiler.disable
+    def draw(self) -> float:
+        numbers, tensors = self.generators
+        return float(numbers.random()) + float(torch.rand((), generator=tensors)) + self.dice.random()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) * self.draw()
+
+
+@named
+class OwnMemory(Program):
+    """Which each call overwrites, in eager too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.output = torch.zeros(SIDE, SIDE)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            self.output.copy_(x + 1)
+        return self.linear(x), self.output
+
+
+def loss(result: Any) -> torch.Tensor:
+    """Return the loss of the first tensor that has a gradient."""
+    result = vars(result) if isinstance(result, Result) else result
+    leaves = torch.utils._pytree.tree_leaves(dict(result) if isinstance(result, dict) else result)
+    return next(one for one in leaves if isinstance(one, torch.Tensor) and one.requires_grad).square().sum()
+
+
+def build(workload: Workload) -> BuiltWorkload:
+    """Build the program that ``workload`` names."""
+    torch.manual_seed(workload.seed)
+    module = KINDS[workload.model.replace("_", "")]().train(workload.mode == "training")
+    return BuiltWorkload(module, (torch.randn(SIDE, SIDE),), loss=loss, item="row")

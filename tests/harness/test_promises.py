@@ -1,0 +1,164 @@
+"""A result keeps eager's contract beside its numbers, and a step what it makes of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from torchgauge.records import Cause, Modifier, Result, Status
+
+pytestmark = pytest.mark.torch
+MODULE = "torchgauge_faults.promises_models"
+RESULTS = {
+    "dict_for_tuple": "out: dict instead of tuple",
+    "list_for_tuple": "out: list instead of tuple",
+    "tuple_for_list": "out.0: tuple instead of list",
+    "tensor_for_tuple": "out: dict instead of tuple",
+    "lost_none": "out.1: nothing instead of None",
+    "lost_none_of_a_dict": "out.cache: nothing instead of None",
+    "tuple_for_pair": f"out: tuple instead of {MODULE}.Pair",
+    "other_class": f"out: {MODULE}.Twin instead of {MODULE}.Result",
+    "dict_for_output": f"out: dict instead of {MODULE}.Output(a, b)",
+    "other_order": f"out: {MODULE}.Output(b, a) instead of {MODULE}.Output(a, b)",
+    "plain_tensor": f"out: Tensor of torch.float32 instead of {MODULE}.Sub of torch.float32",
+    "array_for_tensor": "out.1: numpy.ndarray instead of Tensor of torch.float32",
+    "integer_for_float": "out.1: int instead of float",
+    "other_strides": "out: strides (1, 16) instead of strides (16, 1)",
+    "new_alias": "out.1: memory of args.0 instead of memory of its own",
+    "lost_alias": "out.1: memory of its own instead of memory of args.0",
+    "lost_alias_of_a_weight": "out.1: requires_grad=False instead of requires_grad=True",
+    "one_memory": "out: memory of an earlier result instead of new memory",
+    "two_memories": "out: memory of an earlier result instead of new memory",
+    "lost_gradient": "out.1: requires_grad=False instead of requires_grad=True",
+    "added_gradient": "out.1: requires_grad=True instead of requires_grad=False",
+}
+"""Faults of a result, and their reasons."""
+ATTRIBUTES = {
+    "counts": "after.attribute.model.calls: 0 instead of 1",
+    "depends": "after.attribute.model.calls: 0 instead of 1",
+    "renames": "after.attribute.model.mode: 'first' instead of 'later'",
+    "lists": "structure differs: after.attribute.model.seen.0",
+    "remembers": "after.attribute.model.last: largest error",
+    "writes": "after.attribute.model.last: largest error 1",
+    "creates": "structure differs: after.attribute.model.scale",
+    "deletes": "after.attribute.model.first: True instead of None",
+    "caches": "structure differs: after.attribute.model.cache.keys.0",
+    "queues": "structure differs: after.attribute.model.names.1",
+    "tables": "after.attribute.model.table.calls.0: 0 instead of 1",
+    "arrays": "after.attribute.model.array: largest error 1",
+    "nested": "after.attribute.parts.0.calls: 0 instead of 1",
+}
+"""Programs that change attributes, and the reason of a back end that does not."""
+RIGHT = (
+    "view_of_an_input",
+    "weights",
+    "none_leaves",
+    "result_of_a_user",
+    "output_with_attributes",
+    "views_of_one_result",
+    "topk",
+    "plain_values",
+    "steep",
+    "draws",
+    "odd",
+    "own_memory",
+)
+RECOMPILED = {"counts", "depends", "lists", "caches", "tables", "nested"}
+"""Programs that dynamo compiles anew in each step, until it gives up."""
+FILE = """configurations:
+  - {name: broken, doc: x, backend: broken}
+  - {name: documented, doc: x, backend: documented}
+  - {name: copied, doc: x, backend: copied}
+"""
+Rows = dict[str, Result]
+
+
+@pytest.fixture(scope="module")
+def rows(make_sandbox: Callable[[], Any]) -> Rows:
+    """Return each row by model, configuration and mode."""
+    found: Rows = {}
+    for models, configurations in (
+        ([*RESULTS, *ATTRIBUTES, *RIGHT], "eager,broken"),
+        ([*RIGHT, *sorted(ATTRIBUTES.keys() - RECOMPILED)], "eager,aot_eager"),
+        (["one_memory", "two_memories", "new_alias", "other_strides"], "eager,documented"),
+        ([*ATTRIBUTES, "weights", "draws"], "eager,copied"),
+    ):
+        box = make_sandbox()
+        file = box.store_path.with_name("promises.yaml")
+        file.write_text(FILE, encoding="utf-8")
+        done = box.measure(
+            *("promises", "--models", ",".join(models), "--device", "cpu", "--config", configurations),
+            *("--mode", "inference,training", "--config-file", str(file), "--no-fallback-check"),
+        )
+        assert done.returncode in (0, 1), done.stderr[-4000:]
+        for one in box.rows():
+            workload = one.case.workload
+            found[f"{workload.model} {one.case.configuration.name} {workload.mode}"] = one
+    return found
+
+
+@pytest.mark.parametrize("model", RESULTS)
+def test_a_result_that_breaks_the_contract_fails(rows: Rows, model: str) -> None:
+    """All its numbers are eager's."""
+    mode = "training" if model.endswith("_gradient") else "inference"
+    assert rows[f"{model} eager {mode}"].status is Status.PASS
+    row = rows[f"{model} broken {mode}"]
+    assert (row.status, row.cause, row.reason) == (Status.FAIL_ACCURACY, Cause.CONTRACT, RESULTS[model])
+
+
+@pytest.mark.parametrize("model", ATTRIBUTES)
+def test_a_lost_change_of_an_attribute_is_found(rows: Rows, model: str) -> None:
+    """Eager passes, as each of its runs finds the attributes of the first."""
+    assert rows[f"{model} eager inference"].status is Status.PASS
+    row = rows[f"{model} broken inference"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert row.reason.startswith(ATTRIBUTES[model])
+
+
+@pytest.mark.parametrize("model", [*RIGHT, *sorted(ATTRIBUTES.keys() - RECOMPILED)])
+def test_a_right_program_passes(rows: Rows, model: str) -> None:
+    """It aliases, keeps, draws and returns what it likes, compiled too."""
+    modes = {key.split()[2] for key in rows if key.startswith(f"{model} eager")}
+    assert "inference" in modes
+    for mode in modes:
+        names = ("eager", "aot_eager", *(["broken"] if model in RIGHT else []))
+        for row in (rows[f"{model} {name} {mode}"] for name in names):
+            assert (row.status, row.reason) == (Status.PASS, "")
+
+
+@pytest.mark.parametrize("model", [*ATTRIBUTES, "weights", "draws"])
+def test_a_copy_of_the_module_has_attributes_too(rows: Rows, model: str) -> None:
+    """What the copy changes is compared and put back."""
+    row = rows[f"{model} copied inference"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+
+
+def test_what_a_back_end_documents_is_not_a_fault(rows: Rows) -> None:
+    """Reused memory is a modifier, another difference a fact; what is not documented fails."""
+    for model in ("one_memory", "two_memories"):
+        row = rows[f"{model} documented inference"]
+        assert row.status is Status.PASS
+        assert Modifier.REUSES_OUTPUT in row.modifiers
+        assert dict(row.facts)["reuses_output"] == RESULTS[model]
+    row = rows["new_alias documented inference"]
+    assert (row.status, dict(row.facts)["not_promised"]) == (Status.PASS, RESULTS["new_alias"])
+    assert Modifier.REUSES_OUTPUT not in row.modifiers
+    assert rows["other_strides documented inference"].reason == RESULTS["other_strides"]
+
+
+def test_a_result_on_the_host_fails(make_sandbox: Callable[[], Any]) -> None:
+    """Where eager returns it on the device."""
+    pytest.importorskip("torchgauge_npusim")
+    box = make_sandbox()
+    file = box.store_path.with_name("promises.yaml")
+    file.write_text(FILE, encoding="utf-8")
+    words = ("--device", "npusim", "--config", "eager,broken", "--config-file", str(file))
+    box.measure("promises", "--models", "host_for_device", *words)
+    rows = {row.case.configuration.name: row for row in box.rows()}
+    assert rows["eager"].status is Status.PASS
+    assert (rows["broken"].cause, rows["broken"].reason) == (
+        Cause.CONTRACT,
+        "out.1: on cpu instead of on npusim:0",
+    )
