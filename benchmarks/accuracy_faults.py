@@ -87,7 +87,7 @@ class _Case:
         import torch
 
         from torchgauge.harness.scenarios.scenario import implementation_for
-        from torchgauge.harness.worker.reference import HostSession, float64_reference
+        from torchgauge.harness.worker.reference import SeedWatch, float64_reference
         from torchgauge.harness.worker.subjects import make_subject
         from torchgauge.records import Workload
         from torchgauge.registry import resolve
@@ -98,7 +98,7 @@ class _Case:
         self.scenario = import_module(implementation_for(mode, suite))
         torch.set_grad_enabled(mode == "training")
         self.reference = reference or float64_reference(built, workload, self.scenario, True)
-        self.subject = make_subject(built, workload, HostSession(), torch.device("cpu"))
+        self.subject = make_subject(built, workload, SeedWatch(torch.manual_seed), torch.device("cpu"))
         self.tolerance = tolerance_for(workload, entry)
         self.eager = self.scenario.observe(self.subject)
         self.kept: dict[str, dict[str, Any]] = {}

@@ -136,7 +136,7 @@ class ModelRun:
 
         from torchgauge.harness.scenarios.scenario import implementation_for
         from torchgauge.harness.worker.accuracy import compare, nonfinite
-        from torchgauge.harness.worker.reference import HostSession, float64_reference
+        from torchgauge.harness.worker.reference import SeedWatch, float64_reference
         from torchgauge.harness.worker.subjects import make_subject
         from torchgauge.records import Workload
         from torchgauge.suites.tolerances import tolerance_for
@@ -149,7 +149,7 @@ class ModelRun:
         if self.reference is None:
             self.reference = float64_reference(built, workload, scenario, True)
         fp64 = self.reference.fp64
-        subject = make_subject(built, workload, HostSession(), torch.device("cpu"))
+        subject = make_subject(built, workload, SeedWatch(torch.manual_seed), torch.device("cpu"))
         eager, again = scenario.observe(subject), scenario.observe(subject)
         ours, theirs = tolerance_for(workload, entry), peer_rule(name, entry.name, mode, dtype)
         judge = Judge(where, ours, theirs, self.file)

@@ -128,6 +128,10 @@ class NotRunError(TorchgaugeError):
     """Steps of a case that did not enter the code that its configuration names."""
 
 
+class JudgeError(TorchgaugeError):
+    """torchgauge's own judge raised: nothing is known of the result."""
+
+
 class ClockContradictionError(TorchgaugeError):
     """The clocks that a device is timed by contradict each other: which, and by how much."""
 

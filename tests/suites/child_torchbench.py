@@ -19,7 +19,7 @@ from torchgauge.devices.cpu import DEVICE
 from torchgauge.harness.scenarios.scenario import implementation_for
 from torchgauge.harness.suspects import Remedies
 from torchgauge.harness.worker.accuracy import spread
-from torchgauge.harness.worker.reference import HostSession, float64_reference
+from torchgauge.harness.worker.reference import SeedWatch, float64_reference
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.verdicts import outcome_of
 from torchgauge.records import Phase, Workload
@@ -42,7 +42,7 @@ def look(model: str, mode: str, recipe: dict[str, Any], batch: int, seed: int = 
         scenario = import_module(implementation_for(mode, SUITE))
         scenario.enter()
         reference = float64_reference(built, workload, scenario, True)
-        subject = make_subject(built, workload, HostSession(), "cpu")
+        subject = make_subject(built, workload, SeedWatch(torch.manual_seed), "cpu")
         first, second = scenario.observe(subject), scenario.observe(subject)
         step = scenario.step(subject)
         step()

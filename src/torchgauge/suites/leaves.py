@@ -27,6 +27,7 @@ _PLAIN = (bool, int, float, str, bytes)
 _BY_NAME = (torch.dtype, torch.layout, torch.memory_format, type)
 _OPAQUE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _RECORDS = (argparse.Namespace, types.SimpleNamespace)
+_BYTES = (torch.bool, torch.uint8, torch.int8)
 _COMPRESSED = {
     torch.sparse_csr: ("crow_indices", "col_indices"),
     torch.sparse_bsr: ("crow_indices", "col_indices"),
@@ -108,9 +109,9 @@ def _of_tensor(value: torch.Tensor, path: str, around: tuple[int, ...]) -> Itera
         parts = list(value.unbind())
     elif value.is_quantized:
         parts = {"dtype": value.dtype, "values": value.dequantize()}
-    elif value.dtype.is_floating_point and value.element_size() == 1:  # few operators compute on float8
-        exact = value.view(torch.uint8) if "float4" in str(value.dtype) else value.to(torch.float32)
-        parts = {"dtype": value.dtype, "values": exact}
+    elif value.element_size() == 1 and value.dtype not in _BYTES:  # few operators compute on these
+        eight = value.dtype.is_floating_point and "float4" not in str(value.dtype)
+        parts = {"dtype": value.dtype, "values": value.float() if eight else value.view(torch.uint8)}
     elif value.layout == torch.sparse_coo:
         whole = value.detach().coalesce()
         parts = {"indices": whole.indices(), "values": whole.values()}

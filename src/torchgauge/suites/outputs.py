@@ -53,3 +53,8 @@ def not_finite(leaf: torch.Tensor) -> torch.Tensor:
 def to_host(leaf: Any) -> Any:
     """A leaf of its own on the host."""
     return leaf.detach().to(HOST, copy=True) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def as_tensor(leaf: Any) -> Any:
+    """Return a float as a tensor of float64, and any other leaf as it is."""
+    return torch.tensor(leaf, dtype=torch.float64) if isinstance(leaf, float) else leaf

@@ -109,11 +109,11 @@ def _built(seed: int = 0) -> tuple[Any, Any]:
 
 
 def _subject(dtype: Any, *, seed: int = 0) -> Any:
-    from torchgauge.harness.worker.reference import HostSession
+    from torchgauge.harness.worker.reference import SeedWatch
     from torchgauge.harness.worker.subjects import make_subject
 
     built, workload = _built(seed)
-    return make_subject(built, workload, HostSession(), "cpu", dtype=dtype, apart=True)
+    return make_subject(built, workload, SeedWatch(torch.manual_seed), "cpu", dtype=dtype, apart=True)
 
 
 @cache

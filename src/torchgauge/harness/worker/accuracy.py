@@ -15,15 +15,20 @@ proofs.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from torchgauge.counted import counted
+from torchgauge.errors import JudgeError
 from torchgauge.harness.worker.closeness import Closeness, measure, strangers
-from torchgauge.records import Cause, Tolerance
-from torchgauge.suites.outputs import not_finite
+from torchgauge.harness.worker.rounding import Leeway
+from torchgauge.records import Cause, Modifier, Tolerance
+from torchgauge.suites.outputs import as_tensor, not_finite
+from torchgauge.suites.placing import named
 
 SMALL_TENSOR = 1000
 LOOSE_TOLERANCE = 2e-2
@@ -32,10 +37,17 @@ LOW_PRECISION = (torch.float16, torch.bfloat16)
 WITHOUT_REFERENCE = 4e-2
 """How near to float64 a result is where the reference itself is not finite; PyTorch's value."""
 
+ROUNDED = "rounded"
+"""The fact that names tensors which are beyond the tolerance, and within what rounding explains."""
+
 
 @dataclass
 class Verdict:
-    """Whether a result is right, and by how much it differs from its references."""
+    """Whether a result is right, and by how much it differs from its references.
+
+    The last three name what passes as rounding alone explains it: tensors of inexact numbers, places of whole
+    numbers (by path), and values whose shape rounding decides.
+    """
 
     ok: bool = True
     cause: Cause | None = None
@@ -46,12 +58,27 @@ class Verdict:
     elements: int = 0
     failed: list[str] = field(default_factory=list)
     tensors: list[Closeness] = field(default_factory=list)
+    rounded: list[str] = field(default_factory=list)
+    ties: dict[str, int] = field(default_factory=dict)
+    loose: list[str] = field(default_factory=list)
 
     def fail(self, cause: Cause, detail: str) -> None:
         """Record a failed tensor; the first one gives the verdict its cause and detail."""
         if self.ok:
             self.ok, self.cause, self.detail = False, cause, detail
         self.failed.append(detail)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return what passed as rounding explains it, by the name of the fact that says so."""
+        facts = {}
+        if self.rounded:
+            facts[ROUNDED] = f"{counted(len(self.rounded), 'tensor')}: {named(self.rounded)}"
+        if self.ties or self.loose:
+            places = [f"{path} in {counted(count, 'place')}" for path, count in self.ties.items()]
+            loose = [f"{path} in its shape, so it is unchecked" for path in self.loose]
+            facts[Modifier.TIES.value] = f"rounding decides {named([*places, *loose])}"
+        return facts
 
     @property
     def rmse(self) -> float | None:
@@ -64,49 +91,71 @@ class Verdict:
         return math.sqrt(self.reference_squares / self.elements) if self.elements else None
 
 
-def compare(
+@contextmanager
+def _judging() -> Iterator[None]:
+    """Raise what is raised inside as an error of the judge: no model and no device is to blame."""
+    try:
+        yield
+    except Exception as error:
+        raise JudgeError(f"the judge failed: {type(error).__name__}: {error}") from error
+
+
+@_judging()
+def compare(  # noqa: PLR0917  a result, its references and how they are compared
     reference: Mapping[str, Any],
     result: Mapping[str, Any],
     fp64: Mapping[str, Any] | None,
     tolerance: Tolerance,
     own_scale: bool = True,
+    leeway: Leeway | None = None,
 ) -> Verdict:
     """Judge ``result`` against ``reference`` with ``fp64`` as the yardstick where there is one.
 
-    Without ``own_scale`` the tolerance alone counts.
+    Without ``own_scale`` the tolerance alone counts. What fails passes where ``leeway`` explains it.
     """
-    verdict = Verdict()
+    verdict, leeway = Verdict(), leeway or Leeway(lambda _: {}, {})
     if reference.keys() != result.keys():
         odd = sorted(reference.keys() ^ result.keys())
         verdict.fail(Cause.TOLERANCE, f"structure differs: {', '.join(odd[:3])}")
         return verdict
-    for path, expected in reference.items():
+    for path, value in reference.items():
+        expected, found = as_tensor(value), as_tensor(result[path])
         truth = fp64.get(path) if fp64 is not None else None
+        if isinstance(value, float) and isinstance(found, int):
+            found = as_tensor(float(found))
         if isinstance(expected, torch.Tensor):
-            _compare_tensor(path, expected, result[path], truth, tolerance, verdict)
-        elif isinstance(expected, float) and isinstance(result[path], (int, float)):
-            _compare_tensor(path, _number(expected), _number(result[path]), None, tolerance, verdict)
-        elif type(expected) is not type(result[path]) or expected != result[path]:
-            verdict.fail(Cause.TOLERANCE, f"{path}: {result[path]!r} instead of {expected!r}")
+            _compare_tensor(path, expected, found, truth, tolerance, verdict, leeway)
+        elif type(expected) is not type(found) or expected != found:
+            if type(expected) is type(found) and leeway.loosens(path):
+                verdict.ties[path] = 1
+            else:
+                verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {expected!r}")
     for path, reason in strangers(verdict.tensors) if own_scale else ():
-        verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
+        pair = as_tensor(reference[path]), as_tensor(result[path])
+        if leeway.explains(path, *pair):
+            verdict.rounded.append(path)
+        else:
+            verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
     return verdict
 
 
+@_judging()
 def nonfinite(observation: Mapping[str, Any], reference: Mapping[str, Any] | None = None) -> str:
     """Return the path of the first value that holds a NaN or an infinity, or an empty string.
 
-    Skip values whose NaNs and infinities ``reference`` has in the same places. A tensor of only NaN is always
-    returned.
+    Skip values whose NaNs and infinities ``reference`` has in the same places, unless no number is left that
+    could be compared.
     """
-    for path, value in observation.items():
-        tensor = _number(value) if isinstance(value, float) else value
-        if not isinstance(tensor, torch.Tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
-            continue
+    inexact = {
+        path: tensor
+        for path, tensor in zip(observation, map(as_tensor, observation.values()), strict=True)
+        if isinstance(tensor, torch.Tensor) and (tensor.is_floating_point() or tensor.is_complex())
+    }
+    nothing = all(bool(tensor.isnan().all()) for tensor in inexact.values())
+    for path, tensor in inexact.items():
         if not bool(tensor.isfinite().all()):
-            expected = None if reference is None else reference.get(path)
-            expected = _number(expected) if isinstance(expected, float) else expected
-            if bool(tensor.isnan().all()) or not _same_places(expected, tensor):
+            expected = as_tensor((reference or {}).get(path))
+            if nothing or not _same_places(expected, tensor):
                 return path
     return ""
 
@@ -129,6 +178,7 @@ def _same_places(one: Any, other: torch.Tensor) -> bool:
     return bool(torch.equal(*map(not_finite, both)))
 
 
+@_judging()
 def spread(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
     """Largest absolute difference between tensors of equal path and shape."""
     worst = 0.0
@@ -159,22 +209,42 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
     truth: torch.Tensor | None,
     tolerance: Tolerance,
     verdict: Verdict,
+    leeway: Leeway,
 ) -> None:
-    if not isinstance(found, torch.Tensor) or expected.shape != found.shape:
-        verdict.fail(
-            Cause.TOLERANCE, f"{path}: shape {getattr(found, 'shape', None)} instead of {expected.shape}"
-        )
-        return
-    if expected.dtype != found.dtype:
+    if not isinstance(found, torch.Tensor):
+        verdict.fail(Cause.TOLERANCE, f"{path}: {type(found).__name__} instead of a tensor")
+    elif expected.dtype != found.dtype:
         verdict.fail(Cause.TOLERANCE, f"{path}: dtype {found.dtype} instead of {expected.dtype}")
+    elif expected.shape != found.shape and expected.ndim == found.ndim and leeway.loosens(path):
+        verdict.loose.append(path)
+    elif expected.shape != found.shape:
+        verdict.fail(Cause.TOLERANCE, f"{path}: shape {found.shape} instead of {expected.shape}")
+    elif expected.is_floating_point() or expected.is_complex():
+        _compare_inexact(path, expected, found, truth, tolerance, verdict, leeway)
+    elif not torch.equal(expected, found):
+        differs = decided = expected != found
+        if isinstance(truth, torch.Tensor) and truth.shape == expected.shape:
+            decided = differs & (truth == expected)
+        if leeway.ties(path, decided):
+            verdict.ties[path] = int(differs.sum())
+        else:
+            verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
+
+
+def _compare_inexact(  # noqa: PLR0917  as above
+    path: str,
+    expected: torch.Tensor,
+    found: torch.Tensor,
+    truth: torch.Tensor | None,
+    tolerance: Tolerance,
+    verdict: Verdict,
+    leeway: Leeway,
+) -> None:
+    if not expected.numel():
         return
     truth = _yardstick(truth, expected)
     if expected.is_complex():
         expected, found = _reals(expected), _reals(found)
-    if not expected.is_floating_point() or not expected.numel():
-        if not torch.equal(expected, found):
-            verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
-        return
     pads = _without_pads(expected, found, truth)
     if pads is None:
         verdict.fail(Cause.NONFINITE, f"{path}: NaN or infinity in other places than in the reference")
@@ -190,16 +260,15 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
         verdict.elements += near.count
         if not passed:
             passed = _as_good_as_reference(expected, found, truth, near, tolerance)
+    if not passed and leeway.explains(path, expected, found):
+        verdict.rounded.append(path)
+        return
     if not passed:
         verdict.fail(
             Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
         )
     if math.isfinite(near.eager + near.result):  # no infinity, and no square beyond float64's range
         verdict.tensors.append(near)
-
-
-def _number(value: float) -> torch.Tensor:
-    return torch.tensor(float(value), dtype=torch.float64)
 
 
 def _yardstick(truth: Any, expected: torch.Tensor) -> torch.Tensor | None:

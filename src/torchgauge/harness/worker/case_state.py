@@ -39,7 +39,7 @@ class CaseState:
         degraded = [*made.degraded, *self.degraded]
         modifiers = [Modifier.DEGRADED] if degraded else []
         if outcome.status is Status.PASS:
-            marked = (Modifier.UNCHECKED, Modifier.REUSES_OUTPUT)
+            marked = (Modifier.UNCHECKED, Modifier.REUSES_OUTPUT, Modifier.TIES)
             modifiers += [modifier for modifier in marked if modifier.value in self.facts]
         facts = {**self.facts, **made.evidence, **({"degraded": "; ".join(degraded)} if degraded else {})}
         return replace(

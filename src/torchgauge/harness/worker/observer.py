@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,8 @@ from torchgauge.suites.torchbench.step_state import ATTRIBUTE, Snapshot, equal
 
 RESULTS = 3
 """Number of results in which memory is looked for that is overwritten."""
+WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Whole numbers by their size in bytes."""
 AFTER = "after"
 """Where an observation holds the inputs, buffers and attributes that a run has changed."""
 STATE = f"{AFTER}.{ATTRIBUTE}."
@@ -43,9 +46,10 @@ class Observer:
         self._unsettled: set[str] = set()
         self._recorded: Recorded | None = None
 
-    def observe(self, call: Callable[..., Any] | None = None) -> Observation:
-        """What a run shows, with ``call`` in the place of the module's own."""
+    def observe(self, call: Callable[..., Any] | None = None, later: int = 0) -> Observation:
+        """What a run shows, with ``call`` in the place of the module's own and a seed that is ``later``."""
         subject = self._with(call)
+        subject = replace(subject, seed=subject.seed + later) if later else subject
         self._snapshot.restore()
         try:
             seen: Observation = dict(self.scenario.observe(subject))
@@ -142,6 +146,16 @@ def _shown(value: Any, path: str) -> Observation:
         for name, leaf in shown.items()
         if not isinstance(leaf, Unknown)
     }
+
+
+def weight_sums(module: Any) -> dict[str, int]:
+    """Return a sum over the bits of each parameter of ``module``, where its device and layout allow it."""
+    sums = {}
+    for name, weight in module.named_parameters() if isinstance(module, torch.nn.Module) else ():
+        with suppress(Exception):
+            whole = WHOLE[weight.element_size()]
+            sums[name] = int(weight.detach().contiguous().view(whole).sum(dtype=torch.int64))
+    return sums
 
 
 def _buffers(module: Any) -> dict[str, Mapping[str, Any]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +29,8 @@ class Reference:
 
     ``host`` is None where the device under test is the host itself and the scenario has no ``reference`` of
     its own. ``eager_of`` says what made it. A model that draws random numbers draws
-    other ones in float64: ``random`` says that its results need not be near ``fp64``.
+    other ones in float64: ``random`` says that its results need not be near ``fp64``. ``again`` shows
+    ``host`` once more, with a seed that is later by a number.
     """
 
     name: str
@@ -35,19 +38,20 @@ class Reference:
     host: Observation | None
     random: bool = False
     eager_of: str = "the host"
+    again: Callable[[int], Observation] = lambda _: {}
 
 
-class HostSession:
-    """The part of a device session that a reference run needs; notices whether random numbers are drawn."""
+class SeedWatch:
+    """The part of a device session that a run needs; notices whether it draws random numbers on the host."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: Callable[[int], Any]) -> None:
+        self.sow, self.drew = seed, False
         self.seeded: Any = None
-        self.drew = False
 
     def seed(self, seed: int) -> None:
-        """Seed the host's generator."""
+        """Seed the generators of the session."""
         self.look()
-        torch.manual_seed(seed)
+        self.sow(seed)
         self.seeded = torch.get_rng_state()
 
     def look(self) -> bool:
@@ -67,28 +71,35 @@ def float64_reference(
     if own is not None:
         eager_of = getattr(scenario, "REFERENCE", "the scenario's reference")
         scenario = SimpleNamespace(observe=own)
-    if not on_host or own is not None:
-        host, _ = _observe(built, workload, scenario, untied=untied)
+    observe = partial(_observe, built, workload, scenario, untied=untied)
+    host, drew = observe() if not on_host or own is not None else (None, False)
+    alone = "eager alone" if host is None else f"{workload.dtype} eager on {eager_of}"
+    known = Reference(alone, None, host, drew, eager_of, again=lambda later: observe(later=later)[0])
     if not _fits(built.module):
-        alone = "eager alone" if host is None else f"{workload.dtype} eager on {eager_of}"
-        return Reference(f"{alone}: a float64 copy does not fit", None, host, eager_of=eager_of)
+        return replace(known, name=f"{alone}: a float64 copy does not fit")
     try:
-        fp64, drew = _observe(built, workload, scenario, torch.float64, untied=untied)
+        fp64, drew = observe(torch.float64)
     except Exception as error:  # noqa: BLE001  whatever a model says to float64, it was not asked for it
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        return Reference(f"eager alone: no float64 run ({first})", None, host, eager_of=eager_of)
-    return Reference("float64 on the host", fp64, host, random=drew, eager_of=eager_of)
+        return replace(known, name=f"{alone}: no float64 run ({first})")
+    return replace(known, name="float64 on the host", fp64=fp64, random=drew)
 
 
 def _observe(
-    built: BuiltWorkload, workload: Workload, scenario: Any, dtype: Any = None, *, untied: bool = False
+    built: BuiltWorkload,
+    workload: Workload,
+    scenario: Any,
+    dtype: Any = None,
+    *,
+    untied: bool = False,
+    later: int = 0,
 ) -> tuple[Observation, bool]:
-    """What the model returns on the host, and whether it draws random numbers."""
-    session = HostSession()
+    """What the model returns on the host, seeded ``later``, and whether it draws random numbers."""
+    session = SeedWatch(torch.manual_seed)
     subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)
     if untied:
         untie(subject.module)
-    seen = Observer(scenario, subject).observe()
+    seen = Observer(scenario, subject).observe(later=later)
     del subject
     gc.collect()
     return seen, session.look()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from torchgauge.errors import NotRunError, UnobservableError
-from torchgauge.harness.backends.backend import backend_named, compiler_of
+from torchgauge.harness.backends.backend import Backend, backend_named, compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR
-from torchgauge.harness.backends.prepared import ATTRIBUTES, REUSE, Prepared, checked, prepare
+from torchgauge.harness.backends.prepared import ATTRIBUTES, REUSE, BackendSession, Prepared, checked, prepare
 from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread, without_nan
@@ -22,12 +24,15 @@ from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.contract import NOT_PROMISED, Contract, differences
 from torchgauge.harness.worker.flops import count_flops
+from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.memory import model_bytes
 from torchgauge.harness.worker.memory_format import lay_out, watched
-from torchgauge.harness.worker.observer import STATE, Observer
+from torchgauge.harness.worker.observer import STATE, Observer, weight_sums
 from torchgauge.harness.worker.other_inputs import OtherInputs
-from torchgauge.harness.worker.reference import Reference, float64_reference
+from torchgauge.harness.worker.ranks import RANKS
+from torchgauge.harness.worker.reference import Reference, SeedWatch, float64_reference
 from torchgauge.harness.worker.roofline import declared
+from torchgauge.harness.worker.rounding import Leeway, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
@@ -46,6 +51,11 @@ if TYPE_CHECKING:
 NOT_ASKED = "the run was told not to check (--no-accuracy)"
 KEPT_DTYPES = "kept_dtypes"
 """The fact that names the tensors which are not in the workload's dtype."""
+DRAWN = "random_numbers"
+"""The fact that says how a program that draws random numbers was checked."""
+NOT_COMPARABLE = "not comparable: it draws random numbers, and other ones than its reference"
+SEEDS_APART = 1000
+"""Distance of seeds: an observation of several iterations takes one for each."""
 COMPARED = "compared_elements"
 """The fact that says how many numbers and texts of a run were compared."""
 
@@ -63,6 +73,8 @@ class TorchChecks:
     contracts: list[Contract]
     others: OtherInputs | None = None
     reference: Reference
+    random = False
+    written = ""
 
     def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
         self.run_, self.built = run, built
@@ -71,6 +83,7 @@ class TorchChecks:
         self.scenario: Any = import_module(run.job.scenario)
         # backends may have looser ones than eager, by whose tolerance eager is judged
         self.tolerance = min((each.tolerance for each in run.group.cases), key=lambda one: one.absolute)
+        self.leeways: dict[tuple[bool, bool], Leeway] = {}
         self.unchecked = "" if self.settings.accuracy else NOT_ASKED
         if not hasattr(self.scenario, "observe"):
             self.unchecked = f"the scenario {self.workload.mode} has no observe(), so nothing is compared"
@@ -79,7 +92,8 @@ class TorchChecks:
         """Check every case; returns the step functions of those that are right."""
         self.scenario.enter()
         self.reference = self._references()
-        subject = make_subject(self.built, self.workload, self.session, self.session.torch_device)
+        self.draws = SeedWatch(self.session.seed)
+        subject = make_subject(self.built, self.workload, self.draws, self.session.torch_device)
         self.subject = self.run_.subject = subject
         for state in self.run_.live if subject.kept else ():
             state.facts[KEPT_DTYPES] = named(subject.kept)
@@ -125,6 +139,11 @@ class TorchChecks:
             found = self.observer.observe(state.prepared.call)
         compiled = state.planned.case.configuration.compiled
         host = None if compiled else self.reference.host
+        if written := self._written():
+            self.written = written
+            found = found if compiled else self.observer.observe(state.prepared.call)
+        if compiled and self.written:
+            return Cause.TOLERANCE, f"compiled code writes weights that eager reads: {self.written}"
         repeated = not compiled and host is None
         verdict = self._promised(state, host or self.eager, found, repeated=repeated)
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
@@ -187,9 +206,13 @@ class TorchChecks:
                 state.facts[Modifier.UNCHECKED.value] = self.unchecked
             return True
         self.observer = Observer(self.scenario, self.subject)
+        weights = weight_sums(self.subject.module)
         runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
         self.eager, self.contracts = runs[0], self.observer.contracts
+        self.ended = torch.get_rng_state()
         self.observer.settle(runs)
+        self.random = self.draws.look() or self.reference.random
+        self.weights = weights if weights == weight_sums(self.subject.module) else {}
         if self.workload.mode == "inference":
             self.others = OtherInputs(self.observer, self.tolerance)
         self._count_flops()
@@ -228,25 +251,72 @@ class TorchChecks:
         *,
         repeated: bool = False,
         rule: Callable[[Any, Any, Any], Any] | None = None,
+        drawn: bool = False,
     ) -> Verdict:
-        """Judge ``found`` against ``expected``: float64 is no yardstick between a run and its repetition."""
+        """Judge ``found`` against ``expected``: float64 is no yardstick between a run and its repetition.
+
+        Nor is it where other random numbers are ``drawn``: then eager with other seeds is.
+        """
         assert self.observer is not None
+        strict = repeated or rule is not None or RANKS.count > 1  # ranks step together or not at all
+        leeway = None if strict else self._leeway(expected, drawn)
+        own = expected is found
         expected, found = self.observer.complete(expected, found)
         if hasattr(self.scenario, "settled"):
-            found = self.scenario.settled(self.subject, expected, found)
-        fp64 = None if repeated else self.reference.fp64
+            found = self.scenario.settled(expected, found)
+        fp64 = None if repeated or (self.random and not own) else self.reference.fp64
         if hasattr(self.scenario, "judge"):
             verdict: Verdict = self.scenario.judge(expected, found, fp64, tolerance)
         else:
-            verdict = compare(expected, found, fp64, tolerance, own_scale=not repeated)
+            verdict = compare(expected, found, fp64, tolerance, not repeated, leeway)
         return verdict if rule is None else rule(expected, found, verdict)
+
+    def _leeway(self, expected: Observation, drawn: bool) -> Leeway:
+        """Return how far correct runs lie from ``expected``, eager's on the device or on the host."""
+        assert self.observer is not None
+        on_host = expected is self.reference.host
+        again = self.reference.again if on_host else partial(self.observer.observe, None)
+        if (on_host, drawn) not in self.leeways:
+            self.leeways[on_host, drawn] = Leeway(
+                lambda number: (
+                    again(number * SEEDS_APART) if drawn else rounded_otherwise(partial(again, 0), number)
+                ),
+                expected,
+            )
+        return self.leeways[on_host, drawn]
+
+    def _against(
+        self,
+        expected: Observation,
+        found: Observation,
+        tolerance: Tolerance,
+        states: Sequence[CaseState],
+        rule: Callable[[Any, Any, Any], Any] | None = None,
+    ) -> Verdict:
+        """Judge what ``states`` show; where they draw other random numbers, as far as that can be judged.
+
+        A generator that is left as eager leaves it has given the numbers that it gave eager.
+        """
+        equal = self.draws.look() and torch.equal(torch.get_rng_state(), self.ended)
+        drawn = all(DRAWN in state.facts for state in states)
+        verdict = self._compare(expected, found, tolerance, rule=rule, drawn=drawn)
+        if not verdict.ok and self.random and rule is None and not drawn and not equal:
+            if self._compare(expected, found, tolerance, drawn=True).ok:
+                verdict, drawn = replace(verdict, ok=True, cause=None, detail=""), True
+                for state in states:
+                    state.facts[Modifier.UNCHECKED.value] = NOT_COMPARABLE
+            else:
+                verdict.detail += "; the program draws random numbers, and other seeds do not explain it"
+        for state in states if not drawn else ():
+            state.facts.update(verdict.facts)
+        return verdict
 
     def _eager_problem(self, runs: list[Observation]) -> tuple[Cause, str] | None:
         assert self.observer is not None
         pairs = [self.observer.complete(runs[0], other) for other in runs[1:]]
         gap = max((spread(first, other) for first, other in pairs), default=0.0)
         tolerance = self.tolerance
-        verdict = self._compare(self.reference.host or runs[0], runs[0], tolerance)
+        verdict = self._against(self.reference.host or runs[0], runs[0], tolerance, self.run_.live)
         self._record_eager(gap, verdict)
         # where eager is alone, infinities that each run repeats are its result
         reference = self.reference.fp64 or self.reference.host or without_nan(runs[0])
@@ -284,6 +354,8 @@ class TorchChecks:
         try:
             backend = backend_named(configuration.backend)
             session = self.run_.backend_session(state)
+            if self.random and self.observer is not None and compiler_of(configuration) == INDUCTOR:
+                self._judge_drawing(state, backend, session)
             try:
                 self._judge(state, partial(prepare, backend, self.subject, configuration, session))
             except Exception as error:
@@ -296,6 +368,32 @@ class TorchChecks:
             self.run_.end_wrong(state, error.verdict.cause or Cause.TOLERANCE, error.verdict.detail)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.run_.end_raised(state, error)
+        if written := self._written():
+            self.run_.end_wrong(state, Cause.TOLERANCE, f"it writes weights that eager reads: {written}")
+
+    def _written(self) -> str:
+        """Return the names of weights that are not what eager left; build the module once more for theirs."""
+        now = weight_sums(self.subject.module) if self.weights else {}
+        written = [name for name, bits in self.weights.items() if now.get(name) != bits]
+        if written:
+            build = import_builder(self.run_.job)
+            state = build(self.workload, self.run_.group.recipe).module.state_dict()
+            self.subject.module.load_state_dict(state)
+        return named(written)
+
+    def _judge_drawing(self, state: CaseState, backend: Backend, session: BackendSession) -> None:
+        """Compare another compilation with eager, in which inductor draws eager's random numbers.
+
+        PyTorch's own runner does so. What is timed is compiled as the configuration says.
+        """
+        from torch._inductor import config
+
+        apart = replace(session, cache=f"{session.cache}-{DRAWN}", kept="", cold=False)
+        configuration = state.planned.case.configuration
+        with config.patch(fallback_random=True):
+            self._judge(state, partial(prepare, backend, self.subject, configuration, apart))
+            state.prepared.close()
+        state.facts[DRAWN] = "checked with inductor's fallback_random, which draws eager's, and timed without"
 
     def _judge(self, state: CaseState, make: Callable[[], Prepared]) -> None:
         """Prepare ``state`` by ``make`` and compare it with eager; raises :class:`WrongResultError`."""
@@ -320,7 +418,8 @@ class TorchChecks:
             verdict = self._promised(state, self.eager, found)
             kept = state.accuracy.eager_spread if state.accuracy else None
             said = _accuracy(f"eager and {self.reference.name}", verdict)
-            state.accuracy = replace(said, eager_spread=kept)
+            if DRAWN not in state.facts:
+                state.accuracy = replace(said, eager_spread=kept)
         state.prepared.judged()
         if verdict is not None and not verdict.ok:
             raise WrongResultError(verdict)
@@ -335,7 +434,11 @@ class TorchChecks:
             lost = [path for path in expected if path.startswith(STATE)]
             expected, found = ({k: v for k, v in one.items() if k not in lost} for one in (expected, found))
             state.facts.update({NOT_PROMISED: f"{named(lost)}: not compared"} if lost else {})
-        verdict = self._compare(expected, found, state.planned.tolerance, repeated=repeated, rule=made.rule)
+        tolerance = state.planned.tolerance
+        if repeated:
+            verdict = self._compare(expected, found, tolerance, repeated=True, rule=made.rule)
+        else:
+            verdict = self._against(expected, found, tolerance, [state], made.rule)
         for aspect, text in differences(self.contracts, self.observer.contracts):
             if aspect not in made.unpromised:
                 verdict.fail(Cause.CONTRACT, text)

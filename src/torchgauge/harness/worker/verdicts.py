@@ -7,6 +7,7 @@ import errno
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import (
     ClockContradictionError,
+    JudgeError,
     MissingDataError,
     MissingPackageError,
     NoNetworkError,
@@ -27,6 +28,7 @@ _SAYS: tuple[tuple[type[TorchgaugeError], Status, Cause | None], ...] = (
     (NoNetworkError, Status.SKIPPED, Cause.NO_NETWORK),
     (TooLargeError, Status.OOM, Cause.HOST_LIMIT),
     (ClockContradictionError, Status.INFRA, Cause.CLOCK_CONTRADICTION),
+    (JudgeError, Status.INFRA, None),
 )
 """What an exception of ours says by its type."""
 MOST_SAMPLES, MOST_TOLD = 20_000, 64 << 10

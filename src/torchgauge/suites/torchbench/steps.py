@@ -23,22 +23,10 @@ from torchgauge.suites.suite import HOST, BuiltWorkload
 from torchgauge.suites.torchbench.reasons import Facts, explained
 from torchgauge.suites.torchbench.step_state import Snapshot
 
-PARAMETER, GRADIENT, UPDATE = ".parameter.", ".gradient.", ".update."
-"""Parts of an observation's paths: a parameter after a training step, its gradient, and how far it moved."""
-
-SWAYS = 4.0
-"""Largest accepted difference of a tensor from eager's, as a multiple of the effect of rounding.
-
-That effect is the change (RMS) in eager's step when each weight moves by at most one unit in its last place.
-"""
-DRAWS = 4
-"""Maximum number of such runs of eager's step: the changes of two may differ by a factor of ten."""
 ITERATIONS = 1
 """Number of steps in an observation."""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
-SLIGHT = 1e-5
-"""Share of a tensor's RMS below which nobody asks whether rounding decides it."""
 
 
 def enter() -> None:
@@ -57,10 +45,24 @@ def observe(subject: Any) -> dict[str, Any]:
     return subject.built.steps.observe(subject)  # type: ignore[no-any-return]
 
 
-def settled(subject: Any, expected: Observation, shown: Observation) -> Observation:
-    """Return ``shown`` with the values of ``expected`` where only rounding decides what a step shows."""
-    steps = subject.built.steps
-    return steps.settled(subject, expected, shown) if isinstance(steps, InvokeSteps) else shown
+def settled(expected: Observation, shown: Observation) -> Observation:
+    """Return ``shown`` with eager's updates where a gradient is too small to have a sign.
+
+    An optimizer such as Adam moves each element of a parameter by its rate, in the direction of the sign of
+    its gradient. One that is smaller than the difference between both runs has none, so such an element may
+    move the other way.
+    """
+    result = dict(shown)
+    for path, update in expected.items():
+        at, gradient = path.replace(".update.", ".parameter."), path.replace(".update.", ".gradient.")
+        slope, other, moved = expected.get(gradient), shown.get(gradient), shown.get(path)
+        shapes = {getattr(each, "shape", None) for each in (update, slope, other, moved)}
+        if at != path and len(shapes) == 1 and slope.numel():
+            noise = (slope - other).abs().max()
+            unsigned = (slope.abs() <= noise) & ((update - moved).abs() <= 2.0 * update.abs().max())
+            result[path] = torch.where(unsigned, update, moved)
+            result[at] = torch.where(unsigned, expected[at], shown[at])
+    return result
 
 
 @dataclasses.dataclass
@@ -177,8 +179,6 @@ class InvokeSteps:
         self.instances = {HOST: host}
         self.construct, self.facts = construct, facts
         self.training, self.gradients = training, gradients
-        self.sway: dict[str, float] = {}
-        self.draws = 0
         self.least: float | None = None
 
     def place(self, device: Any, dtype: Any) -> Any:
@@ -242,68 +242,6 @@ class InvokeSteps:
         """Return the tensors that upstream's object held before its first step, by path."""
         return dict(self._instance(subject).snapshot.tensors)
 
-    def settled(self, subject: Any, expected: Observation, shown: Observation) -> Observation:
-        """Return ``shown`` with the values of ``expected`` where only rounding decides what a step shows.
-
-        - An optimizer such as Adam moves each element of a parameter by its rate, in the direction of the
-          gradient's sign. A gradient that is smaller than the difference between both runs has no sign, so
-          such an element may move the other way. An element may also differ in its last place.
-        - A step may amplify rounding: the generator of a GAN is trained by a discriminator that has just been
-          updated. So eager's step runs once more, with each weight moved by at most one unit in its last
-          place. A tensor may differ from eager's by :data:`SWAYS` times the change (RMS) in that run.
-        """
-        result = dict(shown)
-        for path, mine in expected.items():
-            other = shown.get(path)
-            if not isinstance(mine, torch.Tensor) or not isinstance(other, torch.Tensor):
-                continue
-            if mine.shape == other.shape and mine.is_floating_point() and mine.numel():
-                gap = _rms(other - mine)
-                if gap > SLIGHT * _rms(mine) and self._amplified(subject, expected, path, gap):
-                    result[path] = mine
-        for path, update in expected.items():
-            moved = result.get(path)
-            if UPDATE not in path or not isinstance(moved, torch.Tensor) or moved.shape != update.shape:
-                continue
-            at, gradient = path.replace(UPDATE, PARAMETER), path.replace(UPDATE, GRADIENT)
-            gap = (update - moved).abs()
-            rounded = gap <= 2.0 * torch.finfo(update.dtype).eps * expected[at].abs()
-            if (
-                isinstance(slope := expected.get(gradient), torch.Tensor)
-                and gradient in shown
-                and slope.numel()
-            ):
-                noise = (slope - shown[gradient]).abs().max()
-                rounded |= (slope.abs() <= noise) & (gap <= 2.0 * update.abs().max())
-            result[path] = torch.where(rounded, update, moved)
-            result[at] = torch.where(rounded, expected[at], result[at])
-        return result
-
-    def _amplified(self, subject: Any, expected: Observation, path: str, gap: float) -> bool:
-        """Return whether rounding may move the tensor at ``path`` by ``gap`` (RMS) in eager's own step."""
-        while gap > SWAYS * self.sway.get(path, 0.0) and self.draws < DRAWS:
-            self.draws += 1
-            self._sway(subject, expected)
-        return gap <= SWAYS * self.sway.get(path, 0.0)
-
-    def _sway(self, subject: Any, expected: Observation) -> None:
-        """Note the change (RMS) of each tensor of eager's step when weights move in their last place."""
-        step, snapshot = self.step(subject.run_by(subject.module)), self._instance(subject).snapshot
-        dice = torch.Generator().manual_seed(self.draws)
-        with torch.no_grad():
-            for _, weight in snapshot.parameters():
-                places = torch.randint(-1, 2, weight.shape, generator=dice).to(weight)
-                weight.mul_(1.0 + places * torch.finfo(weight.dtype).eps)
-        seed_all(subject)
-        with snapshot.gradients() as gradients:
-            step()
-        other = to_host(_state(snapshot, gradients), "state")
-        self._instance(subject).restore()
-        for path, tensor in other.items():
-            mine = expected.get(path)
-            if isinstance(mine, torch.Tensor) and mine.shape == tensor.shape and mine.is_floating_point():
-                self.sway[path] = max(self.sway.get(path, 0.0), _rms(tensor - mine))
-
     def _instance(self, subject: Any) -> Instance:
         for instance in self.instances.values():
             if instance.module is subject.module:
@@ -317,10 +255,6 @@ def seed_all(subject: Any) -> None:
     random.seed(subject.seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(subject.seed)
-
-
-def _rms(tensor: torch.Tensor) -> float:
-    return float(tensor.double().square().mean().sqrt())
 
 
 def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, Any]:

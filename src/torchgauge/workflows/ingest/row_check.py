@@ -48,7 +48,13 @@ MOST_ATTEMPTS = 100
 """At one case; nobody asks for more."""
 MOST_COSINE = 1.0 + 1e-6
 """Of a cosine that was computed in float32."""
-OF_A_RUN = DERIVED | {Modifier.DEGRADED, Modifier.UNCHECKED, Modifier.REUSES_OUTPUT, Modifier.FLAKY}
+OF_A_RUN = DERIVED | {
+    Modifier.DEGRADED,
+    Modifier.UNCHECKED,
+    Modifier.REUSES_OUTPUT,
+    Modifier.TIES,
+    Modifier.FLAKY,
+}
 """The modifiers that a run gives; the others are a reader's."""
 _REFERENCE = re.compile(
     r"second run|(eager and )?(float64 on the host|([a-z0-9_]+ )?eager (alone|on the host): [^\n]+)"
@@ -159,6 +165,7 @@ def _check_modifiers(row: Any, case_id: str) -> None:
         Modifier.DEGRADED: bool(facts.get(Modifier.DEGRADED.value)),
         Modifier.UNCHECKED: row.status is Status.PASS and Modifier.UNCHECKED.value in facts,
         Modifier.REUSES_OUTPUT: row.status is Status.PASS and Modifier.REUSES_OUTPUT.value in facts,
+        Modifier.TIES: row.status is Status.PASS and Modifier.TIES.value in facts,
     }
     for modifier, reason in told.items():
         if reason != (modifier in row.modifiers):

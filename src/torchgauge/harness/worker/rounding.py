@@ -1,0 +1,220 @@
+"""By how much rounding alone may change a result: the judge's yardstick where a tensor fails otherwise.
+
+Eager runs again, each time rounded in another way (:class:`OtherRounding`). Two correct programs differ as
+such runs differ, also where a network amplifies rounding, where a sign or a sort decides, or where a shape
+follows. ``docs/method.md`` has what this excuses, and which planted faults it still finds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from torchgauge.suites.outputs import Observation, as_tensor
+
+SWAYS = 6.0
+"""Largest accepted difference of a tensor from eager's, as a multiple of the difference of such a run."""
+BULK = 0.9
+"""Share of a tensor's elements that must be as near as those of such a run: few elements amplify most."""
+ORDERS = ("aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
+"""Operators that may give equal elements any order."""
+COINS = 1 << 20
+"""Tosses of one run; a tensor takes a stretch of them."""
+PATIENCE_S = 300.0
+"""Longest run: a model whose operators take longer in float64 is judged without."""
+RUNS, RUNS_OF_TIES = 4, 16
+"""Most such runs that a tensor of inexact numbers waits for, and one of whole numbers."""
+WIDE = {
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex64: torch.complex128,
+}
+"""The dtypes whose rounding can be seen, with the one that shows it."""
+
+
+class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
+    """Rounds what each operator inside returns or writes in another way, which follows from ``seed``.
+
+    Each operator is computed in float64 as well. An element that errs is moved, by the toss of a coin, to the
+    other side of the exact value: as far as it errs, and by one unit in its last place at least. So a
+    convolution errs as this convolution does, and what is exact (a copy, a mask, a zero) stays exact.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.dice = torch.Generator().manual_seed(seed)
+        self.coins = torch.randint(2, (COINS,), generator=self.dice, dtype=torch.bool)
+        self.end, self.late = time.monotonic() + PATIENCE_S, False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run ``func`` and move its result."""
+        given, schema = (args, kwargs or {}), func._schema.arguments
+        if func._schema.name in ORDERS and len(func._schema.returns) == 2 and args[0].ndim:
+            return self._shuffled(func, *given)
+        written = {each.name for each in schema if each.alias_info is not None and each.alias_info.is_write}
+        view = not written and any(each.alias_info is not None for each in schema)
+        exact: Any = None
+        if not view and torch.Tag.nondeterministic_seeded not in func.tags and _inexact(given):
+            exact = self._exact(func, given, schema, written)
+        result = func(*given[0], **given[1])
+        moved = _written(given, schema, written) if written else result
+        for mine, truth in zip(_tensors(moved), _tensors(exact)):  # noqa: B905  none where nothing is exact
+            if mine.dtype in WIDE and mine.shape == truth.shape and truth.dtype == WIDE[mine.dtype]:
+                with suppress(Exception):  # in a device's backward thread it would end the process
+                    self._move(mine, truth)
+        return result
+
+    def _shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return the order of ``args[0]`` with equal elements in another one, unless ``func`` is stable."""
+        names = [each.name for each in func._schema.arguments]
+        settings = {**dict(zip(names, args)), **kwargs}  # noqa: B905  defaults are left out
+        dim, whole = settings.get("dim", -1), args[0]
+        if settings.get("stable"):
+            return func(*args, **kwargs)
+        order = torch.randperm(whole.shape[dim], generator=self.dice).to(whole.device)
+        values, places = func(whole.index_select(dim, order), *args[1:], **kwargs)
+        return values, order[places]
+
+    def _exact(self, func: Any, given: Any, schema: Any, written: set[str]) -> Any:
+        """Return what ``func`` returns or writes in float64; None where it does not run in it."""
+        self.late = self.late or time.monotonic() > self.end
+        if self.late:
+            return None
+        try:
+            wide = tree_map_only(torch.Tensor, _widened, given)
+            result = func(*wide[0], **wide[1])
+        except Exception:  # noqa: BLE001  not every operator has float64
+            return None
+        return _written(wide, schema, written) if written else result
+
+    def _move(self, mine: torch.Tensor, truth: torch.Tensor) -> None:
+        if mine.is_complex():
+            mine, truth = torch.view_as_real(mine), torch.view_as_real(truth)
+        error = (truth - mine).float().nan_to_num_(0.0, 0.0, 0.0)
+        if not error.any():
+            return
+        place = torch.finfo(mine.dtype).eps * mine.abs()
+        step = torch.maximum(2.0 * error.abs(), place.float()).copysign_(error)
+        first = int(torch.randint(COINS, (), generator=self.dice))
+        coins = self.coins.repeat(2 + error.numel() // COINS)[first : first + error.numel()]
+        stays = coins.to(error.device).view_as(error).logical_or_(error == 0.0)
+        mine.add_(step.masked_fill_(stays, 0.0))
+
+
+def rounded_otherwise(observe: Callable[[], Observation], number: int) -> Observation:
+    """Return what ``observe`` shows with another rounding; nothing where that takes too long."""
+    with OtherRounding(number) as mode:
+        shown = observe()
+    return {} if mode.late else shown
+
+
+class Leeway:
+    """How far correct runs may lie from ``base``: ``run(number)`` shows what another one does.
+
+    Runs differ in how they round, or in their random numbers. ``run`` is called only where no run so far
+    explains a difference; nothing is explained by one that returns nothing or raises.
+    """
+
+    def __init__(self, run: Callable[[int], Observation], base: Observation) -> None:
+        self.run, self.count = run, 0
+        self.base = {path: as_tensor(leaf) for path, leaf in base.items()}
+        self.sizes: dict[str, tuple[float, ...]] = {}
+        self.moved: dict[str, torch.Tensor] = {}
+        self.loose: set[str] = set()
+
+    def explains(self, path: str, expected: torch.Tensor, found: torch.Tensor) -> bool:
+        """Return whether chance may move the tensor at ``path`` from ``expected`` to ``found``.
+
+        Not if it moves by more than in such runs: as a whole, in its bulk, or mainly along itself, as by a
+        wrong factor.
+        """
+        whole, bulk, along = _sizes(expected, found)
+        sizes = whole, bulk, along if along > whole / 2.0 else 0.0
+        last_place = torch.finfo(expected.dtype).eps * _rms(_reals(expected))
+
+        def enough() -> bool:
+            pairs = zip(sizes, self.sizes.get(path, ()), strict=False)
+            return path in self.sizes and all(size <= SWAYS * limit + last_place for size, limit in pairs)
+
+        return self._until(enough, RUNS)
+
+    def ties(self, path: str, differs: torch.Tensor) -> bool:
+        """Return whether chance decides each place of a tensor of whole numbers that ``differs``."""
+        nowhere = torch.zeros_like(differs)
+        return self._until(lambda: not (differs & ~self.moved.get(path, nowhere)).any(), RUNS_OF_TIES)
+
+    def loosens(self, path: str) -> bool:
+        """Return whether chance decides the shape of the tensor at ``path``, or a plain value."""
+        return self._until(lambda: path in self.loose, RUNS_OF_TIES)
+
+    def _until(self, enough: Callable[[], bool], most: int) -> bool:
+        while not (answer := enough()) and self.count < most:
+            self.count += 1
+            try:
+                other = self.run(self.count)
+            except Exception:  # noqa: BLE001  a model need not run in another way
+                other = {}
+            self.count = self.count if other else RUNS_OF_TIES
+            for path, base in self.base.items():
+                if path in other:
+                    self._note(path, base, as_tensor(other[path]))
+        return answer
+
+    def _note(self, path: str, base: Any, other: Any) -> None:
+        if not isinstance(base, torch.Tensor):
+            if base != other:
+                self.loose.add(path)
+        elif not isinstance(other, torch.Tensor) or base.shape != other.shape:
+            self.loose.add(path)
+        elif base.is_floating_point() or base.is_complex():
+            known = self.sizes.get(path, (0.0, 0.0, 0.0))
+            self.sizes[path] = tuple(map(max, known, _sizes(base, other)))
+        else:
+            self.moved[path] = self.moved.get(path, False) | (base != other)
+
+
+def _sizes(base: torch.Tensor, other: torch.Tensor) -> tuple[float, ...]:
+    """Return the RMS of the difference, the size of its bulk, and its RMS along ``base``."""
+    if not base.numel():
+        return 0.0, 0.0, 0.0
+    base, other = _reals(base), _reals(other)
+    gap = other - base
+    bulk = gap.abs().kthvalue(max(1, int(BULK * gap.numel()))).values
+    along = abs(float(gap @ base)) / max(float(base.norm()), 1e-300) / gap.numel() ** 0.5
+    return _rms(gap), float(bulk), along
+
+
+def _reals(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the elements of ``tensor`` in a row, as float64, with 0 for NaNs and infinities."""
+    reals = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return reals.double().flatten().nan_to_num(0.0, 0.0, 0.0)
+
+
+def _rms(tensor: torch.Tensor) -> float:
+    return float(tensor.square().mean().sqrt())
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _written(given: Any, schema: Any, names: set[str]) -> list[Any]:
+    """Return the arguments called ``names`` of a call."""
+    args, kwargs = given
+    named = [*zip((each.name for each in schema), args), *kwargs.items()]  # noqa: B905  defaults are left out
+    return [value for name, value in named if name in names]
+
+
+def _inexact(value: Any) -> bool:
+    return any(tensor.dtype in WIDE for tensor in _tensors(value))
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(WIDE.get(tensor.dtype, tensor.dtype), copy=True)

@@ -1,0 +1,252 @@
+"""The worker's half of the suite ``undetermined``.
+
+A subclass called ``Wrong...`` is what its base is, but for the result of its compiled form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from torchgauge.records import Workload
+from torchgauge.suites.suite import BuiltWorkload
+
+SIDE = 16
+
+
+def compiled() -> bool:
+    """Return whether this is compiled code."""
+    return bool(torch.compiler.is_compiling())
+
+
+class Program(torch.nn.Module):
+    """A layer with 8 pairs of outputs that differ in their last place; compiled, it rounds otherwise."""
+
+    always_trains = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(SIDE, SIDE, bias=False)
+        with torch.no_grad():
+            self.linear.weight[1::2] = self.linear.weight[0::2] * (1.0 + 2.0**-23)
+        self.x = torch.randn(SIDE, SIDE)
+
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the layer's output."""
+        if compiled():
+            return functional.linear(x.double(), self.linear.weight.double()).to(x.dtype)
+        return self.linear(x)
+
+
+class SortsNearScores(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        values, places = self.scores(x).sort()
+        return {"values": values, "places": places}
+
+
+class WrongSort(SortsNearScores):
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        return {**shown, "places": shown["places"].roll(2, 1)} if compiled() else shown
+
+
+class TopOfEqualScores(Program):
+    """Half of the scores are equal: any order of those is right."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        scores = self.scores(x).relu()
+        best = scores.flip(1).topk(SIDE) if compiled() else scores.topk(SIDE)
+        return {"values": best.values, "places": SIDE - 1 - best.indices if compiled() else best.indices}
+
+
+class WrongTop(TopOfEqualScores):
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        return {**shown, "places": shown["places"].roll(2, 1)} if compiled() else shown
+
+
+class MasksNearScores(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        scores = self.scores(x)
+        return {"scores": scores, "mask": scores[:, 0::2] < scores[:, 1::2]}
+
+
+class WrongMask(MasksNearScores):
+    def forward(self, x: torch.Tensor) -> Any:
+        scores = self.scores(x)
+        mask = scores[:, 0::2] + (1e-3 if compiled() else 0.0) < scores[:, 1::2]
+        return {"scores": scores, "mask": mask}
+
+
+class FindsNearScores(MasksNearScores):
+    """The number of places is that of a mask."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        scores, mask = shown["scores"], shown["mask"]
+        return {"scores": scores, "places": mask.nonzero(), "best": scores[:, 0::2][mask]}
+
+
+class WrongFinds(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        scores = self.scores(x)
+        places = (scores > 0.1).nonzero()
+        return {"scores": scores, "places": places[1:] if compiled() else places}
+
+
+class Amplifies(Program):
+    """Makes a result of what rounding leaves of a difference, and runs in no other dtype."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert x.dtype == torch.float32
+        scores = self.scores(x)
+        rest = scores - functional.linear(x.flip(1), self.linear.weight.flip(1))
+        return {"scores": scores, "rest": rest * 2.0**20}
+
+
+class WrongBesideNoise(Amplifies):
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        return {**shown, "scores": shown["scores"] * (1.01 if compiled() else 1.0)}
+
+
+class WrongNoise(Amplifies):
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        return {**shown, "rest": shown["rest"] * (30.0 if compiled() else 1.0)}
+
+
+class NormOfTwo(Program):
+    """Normalises two rows that are almost equal, and runs in no other dtype."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(SIDE)
+        self.x = torch.randn(SIDE) + 1e-4 * torch.randn(2, SIDE)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert x.dtype == torch.float32
+        return self.norm(self.scores(x)) * x
+
+
+class WrongNorm(NormOfTwo):
+    def forward(self, x: torch.Tensor) -> Any:
+        y = super().forward(x)
+        return y * 3.0 - y.detach() * 2.0 if compiled() else y
+
+
+class DropsOut(Program):
+    always_trains = True
+    share = 1.0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = functional.dropout(self.linear(x).relu(), 0.5, self.training)
+        share = self.share if compiled() else 1.0
+        return y * share + y.detach() * (1.0 - share)
+
+
+class WrongDropout(DropsOut):
+    share = 1.1
+
+
+class AddsNoise(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x + 0.1 * torch.rand_like(x)) * (self.wrong if compiled() else 1.0)
+
+    wrong = 1.0
+
+
+class WrongNoisyResult(AddsNoise):
+    wrong = 1.05
+
+
+class DropsOutInARnn(Program):
+    """Two layers of cells with dropout between them, in inference too."""
+
+    always_trains = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = torch.nn.ModuleList([torch.nn.GRUCell(SIDE, SIDE), torch.nn.GRUCell(SIDE, SIDE)])
+
+    def forward(self, x: torch.Tensor) -> Any:
+        first = second = x
+        for _ in range(3):
+            first = self.cells[0](x, first)
+            second = self.cells[1](functional.dropout(first, 0.5, self.training), second)
+        return second
+
+
+class CountsNearScores(MasksNearScores):
+    """Returns numbers of Python."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        return {"scores": shown["scores"], "masked": shown["mask"].sum().item()}
+
+
+class WrongCount(MasksNearScores):
+    def forward(self, x: torch.Tensor) -> Any:
+        scores = self.scores(x)
+        return {"scores": scores, "above": (scores > (0.1 if compiled() else 0.0)).sum().item()}
+
+
+class HasSmallTypes(Program):
+    """Returns tensors on which PyTorch computes little."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        whole = torch.arange(SIDE, dtype=torch.uint8)
+        kinds = (torch.uint16, torch.uint32, torch.uint64)
+        return {
+            "scores": self.linear(x),
+            "whole": [whole.to(kind) for kind in kinds],
+            "float8": x.to(torch.float8_e4m3fn),
+            "bits": whole.view(torch.bits8),
+            "halves": torch.view_as_complex(torch.stack([x, x], -1).half()),
+            "nothing": torch.empty(0, dtype=torch.complex32),
+        }
+
+
+class Refuses(torch.Tensor):
+    """A tensor that raises where anybody compares it."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.allclose, torch.Tensor.isfinite):
+            raise NotImplementedError("\"refused_cpu\" not implemented for 'Refuses'")
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class RefusesTheJudge(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x).as_subclass(Refuses)
+
+
+class WritesItsWeights(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        if compiled():
+            with torch.no_grad():
+                self.linear.weight.mul_(1.01)
+        return self.linear(x)
+
+
+class HasANanScore(Program):
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        return {"y": y, "score": y[:0].mean()}
+
+
+def build(workload: Workload) -> BuiltWorkload:
+    """Build the program that ``workload`` names."""
+    torch.manual_seed(workload.seed)
+    pending, kinds = [Program], {}
+    while pending:
+        kind = pending.pop()
+        kinds[kind.__name__.lower()] = kind
+        pending += kind.__subclasses__()
+    module = kinds[workload.model.replace("_", "")]()
+    module.train(module.always_trains or workload.mode == "training")
+    x, module.x = module.x, None
+    return BuiltWorkload(module, (x,), {}, loss=lambda out: out.square().sum() / SIDE, item="row")

@@ -1,0 +1,133 @@
+"""What chance decides of a result is no fault, and a wrong result beside it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from torchgauge.records import Cause, Modifier, Result, Status
+
+pytestmark = pytest.mark.torch
+WORDS = ("--device", "cpu", "--no-warm-compile", "--no-memory-probe")
+Rows = dict[str, Result]
+
+
+def measured(box: Any, *words: str) -> Rows:
+    """Return the rows of a run by model and configuration."""
+    done = box.measure("undetermined", *WORDS, *words)
+    assert done.returncode in (0, 1, 3), done.stderr[-4000:]
+    return {f"{row.case.workload.model} {row.case.configuration.name}": row for row in box.rows()}
+
+
+@pytest.fixture(scope="module")
+def rows(make_sandbox: Callable[[], Any]) -> Rows:
+    """Return every row of both modes beside a compiler that keeps eager's kernels."""
+    return measured(make_sandbox(), "--mode", "inference,training", "--config", "eager,aot_eager")
+
+
+@pytest.fixture(scope="module")
+def drawing(make_sandbox: Callable[[], Any]) -> Rows:
+    """Return rows of programs that draw random numbers, which inductor draws in its own way."""
+    models = "adds_noise,wrong_noisy_result,drops_out,wrong_dropout"
+    modes = ("--mode", "inference,training", "--config", "eager,inductor")
+    return measured(make_sandbox(), *modes, "--models", models)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("sorts_near_scores", "rounding decides out.places in"),
+        ("top_of_equal_scores", "rounding decides out.places in"),
+        ("masks_near_scores", "rounding decides out.mask in"),
+        ("counts_near_scores", "rounding decides out.masked in 1 place"),
+        ("finds_near_scores", "out.places in its shape, so it is unchecked"),
+    ],
+)
+def test_ties_pass_and_are_counted(rows: Rows, model: str, said: str) -> None:
+    """Places where another rounding gives another order, mask, number or shape may differ."""
+    row = rows[f"{model} aot_eager"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+    assert Modifier.TIES in row.modifiers
+    assert row.counted
+    assert said in str(dict(row.facts)["ties"])
+    assert Modifier.TIES not in rows[f"{model} eager"].modifiers
+
+
+@pytest.mark.parametrize("model", ["amplifies", "norm_of_two"])
+def test_amplified_rounding_passes_and_is_named(rows: Rows, model: str) -> None:
+    """Without float64 the rounding of each operator says how far correct results lie apart."""
+    row = rows[f"{model} aot_eager"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+    assert "no float64 run" in str(row.accuracy and row.accuracy.reference)
+    assert str(dict(row.facts)["rounded"]).partition(" ")[2].startswith("tensor")
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("wrong_sort", "out.places: torch.int64 values differ"),
+        ("wrong_top", "out.places: torch.int64 values differ"),
+        ("wrong_mask", "out.mask: torch.bool values differ"),
+        ("wrong_finds", "out.places: shape "),
+        ("wrong_count", "out.above: "),
+        ("wrong_beside_noise", "out.scores: largest error"),
+        ("wrong_noise", "out.rest: largest error"),
+        ("wrong_norm", "iteration0.grad.linear.weight: "),
+        ("wrong_noisy_result", "out: largest error"),
+        ("wrong_dropout", "iteration0.grad.linear.weight: largest error"),
+        ("writes_its_weights", "it writes weights that eager reads: linear.weight"),
+    ],
+)
+def test_wrong_results_beside_chance_are_found(rows: Rows, model: str, reason: str) -> None:
+    """The compiled configuration is accused, and eager is not."""
+    row = rows[f"{model} aot_eager"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert row.reason.startswith(reason)
+    assert (rows[f"{model} eager"].status, rows[f"{model} eager"].reason) == (Status.PASS, "")
+
+
+@pytest.mark.parametrize("model", ["adds_noise", "drops_out", "drops_out_in_a_rnn"])
+def test_equal_random_numbers_are_compared_as_others(rows: Rows, model: str) -> None:
+    """A compiler that draws as eager draws needs no indulgence."""
+    row = rows[f"{model} aot_eager"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+    assert not {Modifier.UNCHECKED, Modifier.TIES}.intersection(row.modifiers)
+
+
+@pytest.mark.parametrize("model", ["adds_noise", "drops_out"])
+def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
+    """It is checked with eager's random numbers, and timed with its own."""
+    row = drawing[f"{model} inductor"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+    assert row.counted
+    assert "fallback_random" in str(dict(row.facts)["random_numbers"])
+    assert row.accuracy is not None
+    assert row.accuracy.max_abs_error is not None
+    assert row.accuracy.max_abs_error < 1e-3
+
+
+@pytest.mark.parametrize("model", ["wrong_noisy_result", "wrong_dropout"])
+def test_wrong_results_of_drawing_programs_are_found(drawing: Rows, model: str) -> None:
+    """A result that is a few percent off is as wrong beside random numbers as without them."""
+    row = drawing[f"{model} inductor"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert drawing[f"{model} eager"].status is Status.PASS
+
+
+@pytest.mark.parametrize("configuration", ["eager", "aot_eager"])
+@pytest.mark.parametrize("model", ["has_a_nan_score", "has_small_types"])
+def test_odd_values_are_compared(rows: Rows, model: str, configuration: str) -> None:
+    """One is a NaN in float64 as well; the dtypes of another program have few operators."""
+    row = rows[f"{model} {configuration}"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+
+
+@pytest.mark.parametrize("configuration", ["eager", "aot_eager"])
+def test_a_failure_of_the_judge_is_ours(rows: Rows, configuration: str) -> None:
+    """Neither the model nor an operator of the device is to blame."""
+    row = rows[f"refuses_the_judge {configuration}"]
+    assert row.status is Status.INFRA
+    assert row.reason.startswith("the judge failed: NotImplementedError: ")
+    assert row.failure is None
