@@ -28,6 +28,8 @@ COINS = 1 << 20
 """Tosses of one run; a tensor takes a stretch of them."""
 PATIENCE_S = 300.0
 """Longest run: a model whose operators take longer in float64 is judged without."""
+TIMES = (1.0, 2.0, 4.0, SWAYS)
+"""By how much one run after another errs more than eager: what is discontinuous needs that to show."""
 RUNS, RUNS_OF_TIES = 4, 16
 """Most such runs that a tensor of inexact numbers waits for, and one of whole numbers."""
 WIDE = {
@@ -49,7 +51,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self.dice = torch.Generator().manual_seed(seed)
+        self.dice, self.times = torch.Generator().manual_seed(seed), times_of(seed)
         self.coins = torch.randint(2, (COINS,), generator=self.dice, dtype=torch.bool)
         self.end, self.late = time.monotonic() + PATIENCE_S, False
 
@@ -101,7 +103,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         if not error.any():
             return
         place = torch.finfo(mine.dtype).eps * mine.abs()
-        step = torch.maximum(2.0 * error.abs(), place.float()).copysign_(error)
+        step = torch.maximum(2.0 * error.abs(), place.float()).mul_(self.times).copysign_(error)
         first = int(torch.randint(COINS, (), generator=self.dice))
         coins = self.coins.repeat(2 + error.numel() // COINS)[first : first + error.numel()]
         stays = coins.to(error.device).view_as(error).logical_or_(error == 0.0)
@@ -141,7 +143,7 @@ class Leeway:
 
         def enough() -> bool:
             pairs = zip(sizes, self.sizes.get(path, ()), strict=False)
-            return path in self.sizes and all(size <= SWAYS * limit + last_place for size, limit in pairs)
+            return path in self.sizes and all(size <= limit + last_place for size, limit in pairs)
 
         return self._until(enough, RUNS)
 
@@ -175,9 +177,15 @@ class Leeway:
             self.loose.add(path)
         elif base.is_floating_point() or base.is_complex():
             known = self.sizes.get(path, (0.0, 0.0, 0.0))
-            self.sizes[path] = tuple(map(max, known, _sizes(base, other)))
+            times = SWAYS / times_of(self.count)
+            self.sizes[path] = tuple(map(max, known, (times * size for size in _sizes(base, other))))
         else:
             self.moved[path] = self.moved.get(path, False) | (base != other)
+
+
+def times_of(number: int) -> float:
+    """Return how often as much as eager the run with ``number`` errs."""
+    return TIMES[(number - 1) % len(TIMES)]
 
 
 def _sizes(base: torch.Tensor, other: torch.Tensor) -> tuple[float, ...]:
