@@ -57,7 +57,7 @@ def settled(expected: Observation, shown: Observation) -> Observation:
         at, gradient = path.replace(".update.", ".parameter."), path.replace(".update.", ".gradient.")
         slope, other, moved = expected.get(gradient), shown.get(gradient), shown.get(path)
         shapes = {getattr(each, "shape", None) for each in (update, slope, other, moved)}
-        if at != path and len(shapes) == 1 and slope.numel():
+        if at != path and slope is not None and other is not None and len(shapes) == 1 and slope.numel():
             noise = (slope - other).abs().max()
             unsigned = (slope.abs() <= noise) & ((update - moved).abs() <= 2.0 * update.abs().max())
             result[path] = torch.where(unsigned, update, moved)
