@@ -15,8 +15,10 @@ Observation = dict[str, Any]
 """Path of a value inside the output -> tensor on the host, or a plain number or text."""
 
 
-def observe(value: Any, prefix: str = "out") -> Observation:
-    """Every leaf in ``value``, detached and copied to the host.
+def observe(value: Any, prefix: str = "out", *, copy: bool = True) -> Observation:
+    """Return every leaf in ``value``, detached and on the host.
+
+    Those that are on the host are copied there unless ``copy`` is False.
 
     Raises :class:`UnobservableError` for one that cannot be compared: it would be dropped in silence.
     """
@@ -28,7 +30,7 @@ def observe(value: Any, prefix: str = "out") -> Observation:
                 hint="return tensors, numbers, text or containers of them, or convert it in the suite's "
                 "build function or in the scenario's observe()",
             )
-        seen[path] = to_host(leaf)
+        seen[path] = to_host(leaf, copy=copy)
     return seen
 
 
@@ -50,9 +52,9 @@ def not_finite(leaf: torch.Tensor) -> torch.Tensor:
     return codes * ~leaf.isfinite()
 
 
-def to_host(leaf: Any) -> Any:
-    """A leaf of its own on the host."""
-    return leaf.detach().to(HOST, copy=True) if isinstance(leaf, torch.Tensor) else leaf
+def to_host(leaf: Any, *, copy: bool = True) -> Any:
+    """Return ``leaf`` detached and on the host, by default as a copy."""
+    return leaf.detach().to(HOST, copy=copy) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def as_tensor(leaf: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +15,14 @@ if TYPE_CHECKING:
 
 HOST = "cpu"
 """PyTorch's own name of the host, where suites build their models whatever is measured."""
+
+
+def seed_all(subject: Any) -> None:
+    """Seed the device, PyTorch, Python and, where it is loaded, numpy: models draw from any of them."""
+    subject.session.seed(subject.seed)
+    random.seed(subject.seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(subject.seed)
 
 
 @dataclass(frozen=True)

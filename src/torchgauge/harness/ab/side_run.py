@@ -52,6 +52,7 @@ class SideRun(GroupRun):
         try:
             if unknown := self.clocks.begin():
                 state.facts[UNKNOWN] = unknown
+            self._first_steps(state, series)
             budget = min(WARMUP_S, self.settings.warmup_budget_s)
             warm_up(series, self.session, replace(self.settings, min_block_s=BLOCK_S, warmup_budget_s=budget))
             self.clocks.close(series)

@@ -8,6 +8,8 @@ from typing import Any
 from torchgauge.harness.scenarios.scenario import Subject
 
 ITERATIONS = 1
+TIMED = ("out",)
+"""How paths begin that an observation and the result of a timed step share."""
 
 
 def enter() -> None:
@@ -31,3 +33,10 @@ def observe(subject: Subject) -> dict[str, Any]:
 
     subject.session.seed(subject.seed)
     return to_host(subject.forward())
+
+
+def timed_result(_subject: Subject, returned: Any) -> dict[str, Any]:
+    """Return the outputs of a timed forward pass, on the host."""
+    from torchgauge.suites.outputs import observe as to_host
+
+    return to_host(returned, copy=False)

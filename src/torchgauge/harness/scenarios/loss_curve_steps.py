@@ -91,6 +91,15 @@ def observe(subject: Subject) -> dict[str, Any]:
     return {LOSS: _CURVES[subject.call], BATCHES: torch.tensor(batches, dtype=torch.float64)}
 
 
+TIMED = ()
+"""An observation shares no path with a timed step: eager repeats its steps to be compared."""
+
+
+def timed_result(_subject: Subject, returned: Any) -> dict[str, Any]:
+    """Return the loss of a timed step, on the host."""
+    return {LOSS: returned.detach().cpu()}
+
+
 def judge(
     reference: Mapping[str, Any],
     result: Mapping[str, Any],

@@ -8,6 +8,8 @@ from typing import Any
 from torchgauge.harness.scenarios.scenario import Subject
 
 ITERATIONS = 2
+TIMED = ("iteration0.loss", "iteration0.grad.")
+"""How paths begin that an observation and the result of a timed step share."""
 CHECKED_RATE = 1e-2
 TIMED_RATE = 1e-9
 """Learning rate of the timed steps: the same arithmetic, but the parameters stay where they are, so that
@@ -48,8 +50,7 @@ def observe(subject: Subject) -> dict[str, Any]:
     for iteration in range(ITERATIONS):
         subject.session.seed(subject.seed + iteration)
         loss = _backward(subject, optimizer, inputs)
-        grads = {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
-        shown = {"loss": loss, "grad": grads}
+        shown = {"loss": loss, "grad": _gradients(subject)}
         shown["input_grad"] = {path: leaf.grad for path, leaf in inputs if leaf.grad is not None}
         seen.update(to_host(shown, f"iteration{iteration}"))
         optimizer.step()
@@ -71,6 +72,17 @@ def _backward(subject: Subject, optimizer: Any, inputs: list[tuple[str, Any]]) -
     loss = subject.forward_loss()
     loss.backward()
     return loss
+
+
+def timed_result(subject: Subject, returned: Any) -> dict[str, Any]:
+    """Return a timed step's loss, and the gradients of the last step that was run."""
+    from torchgauge.suites.outputs import observe as to_host
+
+    return to_host({"loss": returned, "grad": _gradients(subject)}, "iteration0", copy=False)
+
+
+def _gradients(subject: Subject) -> dict[str, Any]:
+    return {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
 
 
 def _state(subject: Subject) -> dict[str, Any]:

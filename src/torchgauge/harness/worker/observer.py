@@ -8,8 +8,8 @@ after each observation, and what a run changed of them is compared like an outpu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 
 from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker.contract import CALLS, Contract, Recorded
-from torchgauge.harness.worker.other_inputs import alter
+from torchgauge.harness.worker.other_inputs import NewInputs
 from torchgauge.suites.leaves import Unknown, leaves
 from torchgauge.suites.outputs import Observation, finite, to_host
 from torchgauge.suites.torchbench.step_state import ATTRIBUTE, Snapshot, equal
@@ -94,12 +94,15 @@ class Observer:
     def observe_other(self, call: Callable[..., Any] | None = None) -> Observation | None:
         """What a run shows that finds other values in its inputs; None where none of them can change."""
         subject = self._with(call)
-        self._snapshot.restore()
+        with self.new_inputs() as inputs:
+            return dict(self.scenario.observe(subject)) if inputs.renew(0) else None
+
+    @contextmanager
+    def new_inputs(self) -> Iterator[NewInputs]:
+        """Yield what writes other values into the inputs; they are put back at the end."""
+        inputs = {name: self._live[name] for name in ("args", "kwargs")}
         try:
-            inputs = {name: self._live[name] for name in ("args", "kwargs")}
-            if not alter(inputs, self._snapshot.tensors.values()):
-                return None
-            return dict(self.scenario.observe(subject))
+            yield NewInputs(inputs, self._snapshot.restore, self._snapshot.tensors.values())
         finally:
             self._snapshot.restore()
 
@@ -121,7 +124,7 @@ class Observer:
         self._snapshot.narrow(self._changing)
         for path in {path for run in runs for path in run if path.startswith(STATE)}:
             values = [run.get(path) for run in runs]
-            if not all(_equal(values[0], value) for value in values[1:]):
+            if not all(same_bits(values[0], value) for value in values[1:]):
                 self._unsettled.add(path)
 
     def _changed(self) -> Observation:
@@ -131,7 +134,7 @@ class Observer:
             self._changing.add(path)
             before, now = _shown(former, path), _shown(present, path)
             for name in {**before, **now}:
-                if not (name in before and name in now and _equal(before[name], now[name])):
+                if not (name in before and name in now and same_bits(before[name], now[name])):
                     found.update(finite(name, now.get(name)))
                     if name in before:
                         self._before.setdefault(name, before[name])
@@ -170,8 +173,8 @@ def _buffers(module: Any) -> dict[str, Mapping[str, Any]]:
     return tables
 
 
-def _equal(before: Any, now: Any) -> bool:
-    """Whether two leaves are equal to the bit; NaN is equal to NaN."""
+def same_bits(before: Any, now: Any) -> bool:
+    """Return whether two leaves are equal to the bit; NaN is equal to NaN."""
     if not isinstance(before, torch.Tensor) or not isinstance(now, torch.Tensor):
         return type(before) is type(now) and bool(before == now)
     return before.dtype == now.dtype and equal(before, now)

@@ -8,11 +8,16 @@ inputs in part is not found: nobody says what is right for these values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import itertools
+import time
+from collections.abc import Callable, Collection, Iterator
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Tolerance
 from torchgauge.suites.leaves import leaves
 from torchgauge.suites.outputs import Observation
@@ -21,11 +26,24 @@ if TYPE_CHECKING:
     from torchgauge.harness.worker.observer import Observer
 
 
-def alter(inputs: Any, restorable: Collection[torch.Tensor]) -> bool:
+GAIN = 1.1
+"""Times that a step with new inputs may take of one with repeated inputs."""
+GAIN_OF_ONE = 1.25
+"""The same where fewer than :data:`FEW` pairs decide whether more are taken."""
+FEW, PAIRS = 5, 20
+"""Writes of new inputs: from how many on :data:`GAIN` counts, and how many there are at most at first."""
+DECIDING = (8, 100)
+"""Smallest and largest number of those that decide."""
+SHARE, DECIDING_S = 0.02, 2.0
+"""Share of the time to sample that these steps take, and the seconds of those that decide."""
+
+
+def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) -> bool:
     """Put other values into the tensors of ``inputs`` that are ``restorable``; whether there was one.
 
-    Floating-point values are halved, which keeps them in range. Where there are none, those of whole numbers
-    with two dimensions or more are rolled along the last: every value stays one that the model knows.
+    Floating-point values are multiplied by a number from 0.5 to 0.9, which keeps them in range. Where there
+    are none, those of whole numbers with two dimensions or more are rolled along the last: every value stays
+    one that the model knows. Each ``number`` gives other values.
     """
     known = {id(each) for each in restorable}
     found = [leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor) and id(leaf) in known]
@@ -33,10 +51,81 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor]) -> bool:
     whole = [each for each in found if each.ndim >= 2 and each.dtype != torch.bool]
     with torch.no_grad():
         for each in inexact:
-            each.mul_(0.5)
+            each.mul_(0.5 + 0.4 * (0.618034 * number % 1.0))
         for each in () if inexact else whole:
-            each.copy_(each.roll(1, -1))
+            each.copy_(each.roll(1 + number, -1))
     return bool(inexact or whole)
+
+
+def gains(
+    inputs: NewInputs, session: DeviceSession, numbers: Iterator[int], step: Callable[[], Any], count: int
+) -> list[float]:
+    """Return, for ``count`` writes of new inputs, the time of the first step after it over that of the third.
+
+    The third finds the values that the first two had, in tensors to which nothing wrote since. Before it, as
+    many bytes are written elsewhere: both begin with the same caches.
+    """
+    ratios = []
+    for number in itertools.islice(numbers, count):
+        if not inputs.renew(number):
+            return []
+        times = []
+        for turn in range(3):
+            if turn:
+                inputs.write_elsewhere(number)
+            session.synchronize()
+            began = time.perf_counter()
+            step()
+            session.synchronize()
+            times.append(time.perf_counter() - began)
+        ratios.append(times[0] / times[2])
+    return ratios
+
+
+def gain_of_repetition(
+    step: Callable[[], Any],
+    measured: Callable[[Callable[[], Any], int], list[float]],
+    eager: Callable[[], Any],
+    step_s: float,
+    budget_s: float,
+) -> tuple[float | None, bool]:
+    """Return how much longer a step takes with new inputs, and whether it answers from memory.
+
+    ``measured(step, number)`` gives so many ratios, or none where no input can be written to. A step answers
+    from memory where the interval of its ratio lies above :data:`GAIN` times eager's: the work of a model may
+    depend on its values. Ratios that decide are only taken where the first ones are large.
+    """
+    first = measured(step, max(1, min(PAIRS, int(SHARE * budget_s / (3.0 * step_s)))))
+    if not first or median(first) <= (GAIN if len(first) >= FEW else GAIN_OF_ONE):
+        return median(first) if first else None, False
+    fewest, most = DECIDING
+    pairs = max(fewest, min(most, int(DECIDING_S / (3.0 * step_s))))
+    more, usual = measured(step, pairs), max(1.0, median(measured(eager, pairs)))
+    return median(more), sorted(more)[interval_rank(pairs, 0.99) - 1] > GAIN * usual
+
+
+class NewInputs:
+    """Writes other values into ``inputs``, which ``restore`` puts back before."""
+
+    def __init__(
+        self, inputs: Any, restore: Callable[[], None], restorable: Collection[torch.Tensor]
+    ) -> None:
+        self._inputs, self._restore, self._restorable = inputs, restore, restorable
+        known = {id(each) for each in restorable}
+        self._elsewhere = [
+            leaf.detach().clone()
+            for _, leaf in leaves(inputs, "")
+            if isinstance(leaf, torch.Tensor) and id(leaf) in known
+        ]
+
+    def renew(self, number: int) -> bool:
+        """Write the values of ``number``; return whether there was a tensor for them."""
+        self._restore()
+        return alter(self._inputs, self._restorable, number)
+
+    def write_elsewhere(self, number: int) -> None:
+        """Write as much into tensors that no step reads."""
+        alter(self._elsewhere, self._elsewhere, number)
 
 
 class OtherInputs:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from torchgauge.records import Scalar
 
 if TYPE_CHECKING:
     from torchgauge.devices.clock_check import Closer, Span
+    from torchgauge.harness.worker.timed_results import TimedResults
 
 CONTENDED = 0.05
 """Share of a block without a core from which it is left out: the median of the others is off by less."""
@@ -28,7 +29,7 @@ class Block:
 
     ``throttled`` is why the device had lowered its clock at its end. ``span`` is what events showed of the
     whole block with its bounds, ``late`` how many seconds the device needed beyond it where that was looked
-    at.
+    at. ``result`` is what step number ``kept`` of the block returned, until it is judged.
     """
 
     wall: float
@@ -37,6 +38,8 @@ class Block:
     throttled: str = ""
     span: Span | None = None
     late: float | None = None
+    kept: int = 0
+    result: Any = None
 
 
 @dataclass
@@ -45,9 +48,10 @@ class Series:
 
     ``subject`` is what the step was made of, for scenarios that measure no steps. ``running`` is entered
     around whatever runs of it, and ``observed`` around a number of steps that must run its configuration.
-    ``settled`` says that its step has run in this process and compiles nothing
-    the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the last ``steps``
-    calls were the block of round ``number`` (others warm up, settle after a pause, or are profiled).
+    ``results`` judges what timed steps return. ``settled`` says that its step has run in this process and
+    compiles nothing the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the
+    last ``steps`` calls were the block of round ``number`` (others warm up, settle after a pause, or are
+    profiled).
     ``closer`` waits for what a block computes, where the device may lag behind the host; ``late`` has the
     seconds of each block that it closed, by the host's clock and beyond that.
     """
@@ -57,6 +61,7 @@ class Series:
     subject: Any = None
     running: Callable[[], AbstractContextManager[Any]] = nullcontext
     observed: Callable[[int], AbstractContextManager[Any]] = nullcontext
+    results: TimedResults | None = None
     settled: bool = False
     inner: int = 1
     warmup: str = ""
@@ -87,12 +92,21 @@ class Series:
             self.late.append((block.wall * self.inner, block.late))
         if contention is not None:
             self.contention[number] = contention
+        block = replace(block, result=None)
         if block.throttled:
             self.throttled[number] = block
         elif contention is not None and contention > CONTENDED:
             self.contended[number] = block
         else:
             self._count(block, number)
+
+    def judge(self, block: Block) -> None:
+        """Judge the result that ``block`` holds; what that raises is the failure of this series."""
+        try:
+            if self.results is not None:
+                self.results.judge(block.result, block.kept, self.inner, block.wall * self.inner)
+        except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
+            self.failed = error
 
     @property
     def apart(self) -> bool:

@@ -42,7 +42,7 @@ class Clocks:
 
 
 class Taken(NamedTuple):
-    """Nanoseconds of one block, and what its last step returned.
+    """Nanoseconds of one block, and the result of one of its steps.
 
     ``most`` lasts from before the first event until the device was waited for, ``submitting`` from the first
     event to the second; ``wall`` where there are none.
@@ -55,15 +55,20 @@ class Taken(NamedTuple):
     result: Any
 
 
-def run_steps(
+def run_steps(  # noqa: PLR0917  one block with all that is read around it
     step: Callable[[], Any],
     steps: int,
     session: DeviceSession,
     timer: EventTimer | None = None,
     clocks: Clocks | None = None,
+    kept: int | None = None,
 ) -> Taken:
-    """Nanoseconds of wall time and of CPU time that ``steps`` steps take between two synchronisations."""
-    others = repeat(None, steps - 1)
+    """Nanoseconds of wall time and of CPU time that ``steps`` steps take between two synchronisations.
+
+    The result of step ``kept`` is returned with them, that of the last one by default.
+    """
+    kept = steps - 1 if kept is None else kept
+    before, after = repeat(None, kept), repeat(None, steps - 1 - kept)
     clocks = clocks or Clocks(time.perf_counter_ns, time.process_time_ns)
     session.synchronize()
     cpu = clocks.cpu()
@@ -72,9 +77,11 @@ def run_steps(
         opened = clocks.wall()
         timer.start()
     start = submitted = clocks.wall()
-    for _ in others:
+    for _ in before:
         step()
     result = step()
+    for _ in after:
+        step()
     if timer is not None:
         submitted = clocks.wall()
         timer.stop()
@@ -86,18 +93,19 @@ def run_steps(
     return Taken(end - start, cpu, end - opened, submitted - start, result)
 
 
-def time_block(
+def time_block(  # noqa: PLR0917  one block with all that is read around it
     step: Callable[[], Any],
     inner: int,
     session: DeviceSession,
     timer: EventTimer | None = None,
     closer: Closer | None = None,
+    kept: int | None = None,
 ) -> Block:
     """Run ``inner`` steps between two synchronisations and return seconds per step.
 
-    With ``closer`` also how long the device still needed.
+    With ``closer`` also how long the device still needed. The block holds the result of step ``kept``.
     """
-    taken = run_steps(step, inner, session, timer)
+    taken = run_steps(step, inner, session, timer, kept=kept)
     late = closer.late(taken.result) if closer is not None else None
     shown = timer.elapsed_s() if timer is not None else None
     span = stepped(shown, taken.submitting * 1e-9, taken.most * 1e-9) if shown is not None else None
@@ -106,7 +114,7 @@ def time_block(
     )
     assert wall is not None
     assert cpu is not None
-    return Block(wall, cpu, device, span=span, late=late)
+    return Block(wall, cpu, device, span=span, late=late, result=taken.result)
 
 
 def warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> None:
@@ -182,7 +190,9 @@ def measure(
     budget = settings.measure_budget_s * len(all_series)
     with quiet_collector(), contention or Contention() as watched:
         rounds = Rounds(all_series, settings, shared_budget or SharedBudget(), _now(), budget)
-        stopped = _rounds(rounds, watched, lambda series: _sample(series, session, timers[series.key]), order)
+        stopped = _rounds(
+            rounds, watched, lambda series: _sample(series, session, timers[series.key], order), order
+        )
         rounds.settle(_now())
     return stopped
 
@@ -201,6 +211,7 @@ def _rounds(
                 block = sample(series)
                 if block is not None:
                     series.add(block, number, *RANKS.slowest(contention.end_block()))
+                    series.judge(block)
         now = _now()
         stopped = rounds.verdict(number + 1, now)
         if stopped:
@@ -224,13 +235,16 @@ def _settle_in(rounds: Rounds, sample: Callable[[Series], Block | None], seconds
         settled = _now() - began >= seconds
 
 
-def _sample(series: Series, session: DeviceSession, timer: EventTimer | None) -> Block | None:
+def _sample(
+    series: Series, session: DeviceSession, timer: EventTimer | None, order: random.Random
+) -> Block | None:
     try:
         long = bool(series.wall) and series.wall[-1] * series.inner > LONG_BLOCK_S
         closer = series.closer if long else None
+        kept = series.inner - 1 if closer is not None else order.randrange(series.inner)
         with series.observed(series.inner):
-            block = time_block(series.step, series.inner, session, timer, closer)
-        return replace(block, throttled=getattr(session, "throttled_for", str)())
+            block = time_block(series.step, series.inner, session, timer, closer, kept)
+        return replace(block, kept=kept, throttled=getattr(session, "throttled_for", str)())
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
         series.failed = error
         RANKS.leave()

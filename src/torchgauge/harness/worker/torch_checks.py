@@ -19,7 +19,14 @@ from torchgauge.harness.backends.inductor_knobs import INDUCTOR
 from torchgauge.harness.backends.prepared import ATTRIBUTES, REUSE, BackendSession, Prepared, checked, prepare
 from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
-from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread, without_nan
+from torchgauge.harness.worker.accuracy import (
+    Verdict,
+    WrongResultError,
+    compare,
+    nonfinite,
+    spread,
+    without_nan,
+)
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.contract import NOT_PROMISED, Contract, differences
@@ -35,10 +42,11 @@ from torchgauge.harness.worker.roofline import declared
 from torchgauge.harness.worker.rounding import Leeway, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
+from torchgauge.harness.worker.timed_results import TimedResults
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.outputs import Observation, elements
 from torchgauge.suites.placing import named
-from torchgauge.suites.suite import HOST, BuiltWorkload
+from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
 
 SIZE = "model_size"
 FULL_PRECISION = ("float32", "float64")
@@ -148,14 +156,57 @@ class TorchChecks:
         verdict = self._promised(state, host or self.eager, found, repeated=repeated)
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
+    def unequal(
+        self, state: CaseState, reference: Observation, found: Observation, *, repeated: bool
+    ) -> tuple[Cause, str] | None:
+        """Return in what a timed result of ``state`` differs from eager's."""
+        verdict = self._compare(
+            reference, found, state.planned.tolerance, repeated=repeated, rule=state.prepared.rule
+        )
+        return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
+
+    def results(self, state: CaseState) -> TimedResults | None:
+        """Return what judges the timed steps of ``state``; None where results are not compared.
+
+        Several processes would have to compare in the same blocks.
+        """
+        return TimedResults(self, state) if self.observer is not None and RANKS.count == 1 else None
+
+    def timed_result(self, state: CaseState, returned: Any) -> Observation | None:
+        """Return what a timed step shows that ``returned`` this; None where it cannot be compared."""
+        show = getattr(self.scenario, "timed_result", None)
+        if self.random and state.planned.case.configuration.compiled:
+            return None  # the random numbers of its steps may be other ones than eager's
+        return show and show(self.with_call(state.prepared.call), returned)
+
+    def timed_reference(self) -> Observation:
+        """Return the part of eager's first result that a timed step shows too."""
+        return {path: leaf for path, leaf in self.eager.items() if path.startswith(self.scenario.TIMED)}
+
+    def replayed(self, number: int, steps: int) -> Observation:
+        """Return what step ``number`` of ``steps`` shows that eager takes from the first state."""
+        self.restore_state()
+        step, kept = self.step(self.subject.module), None
+        for count in range(steps):
+            returned = step()
+            kept = returned if count == number else kept
+        return self.scenario.timed_result(self.subject, kept)  # type: ignore[no-any-return]
+
     def remembered(self, state: CaseState) -> str:
         """Which result of ``state`` does not follow its inputs; empty where each does, or nobody can say."""
         return self.others.unmoved(state.prepared.call) if self.others else ""
 
     def restore(self) -> None:
-        """Give the next steps the inputs and buffers that the first ones had."""
+        """Give the next steps the inputs, buffers and random numbers that the first ones had."""
         if self.observer is not None:
             self.observer.restore()
+            seed_all(self.subject)
+
+    def restore_state(self) -> None:
+        """Restore as :meth:`restore` does, and the parameters where the scenario's steps change them."""
+        if hasattr(self.scenario, "restore"):
+            self.scenario.restore(self.subject)
+        self.restore()
 
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """A step of ``state``, or of eager, in whose profile the model's own part is marked.
@@ -364,8 +415,6 @@ class TorchChecks:
                     raise
                 trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
                 self._judge(state, lambda: checked(retry(trouble), backend, self.subject))
-        except WrongResultError as error:
-            self.run_.end_wrong(state, error.verdict.cause or Cause.TOLERANCE, error.verdict.detail)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.run_.end_raised(state, error)
         if written := self._written():
@@ -422,7 +471,7 @@ class TorchChecks:
                 state.accuracy = replace(said, eager_spread=kept)
         state.prepared.judged()
         if verdict is not None and not verdict.ok:
-            raise WrongResultError(verdict)
+            raise WrongResultError(verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def _promised(
         self, state: CaseState, expected: Observation, found: Observation, *, repeated: bool = False
@@ -453,14 +502,6 @@ def _marked(call: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(call, RemadeCall):
         return replace(call, call=compiled_share.marked(call.call, compiled_share.MODEL))
     return compiled_share.marked(call, compiled_share.MODEL)
-
-
-class WrongResultError(Exception):
-    """What a backend prepared computes something else than eager."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(verdict.detail)
-        self.verdict = verdict
 
 
 def _accuracy(reference: str, verdict: Verdict) -> Accuracy:

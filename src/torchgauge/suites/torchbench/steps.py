@@ -8,8 +8,6 @@ upstream's own ``invoke()``.
 from __future__ import annotations
 
 import dataclasses
-import random
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,7 +17,7 @@ from torchgauge.errors import NotOfferedError
 from torchgauge.suites.outputs import Observation
 from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
-from torchgauge.suites.suite import HOST, BuiltWorkload
+from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
 from torchgauge.suites.torchbench.reasons import Facts, explained
 from torchgauge.suites.torchbench.step_state import Snapshot
 
@@ -63,6 +61,15 @@ def settled(expected: Observation, shown: Observation) -> Observation:
             result[path] = torch.where(unsigned, update, moved)
             result[at] = torch.where(unsigned, expected[at], shown[at])
     return result
+
+
+TIMED = ("out",)
+"""How paths begin that an observation and the result of a timed step share."""
+
+
+def timed_result(subject: Any, returned: Any) -> dict[str, Any] | None:
+    """Return the outputs of a timed step; None where it goes on from the state of the one before."""
+    return None if isinstance(subject.built.steps, InvokeSteps) else to_host(returned, copy=False)
 
 
 @dataclasses.dataclass
@@ -247,14 +254,6 @@ class InvokeSteps:
             if instance.module is subject.module:
                 return instance
         raise NotOfferedError("upstream's own step runs its own module only")
-
-
-def seed_all(subject: Any) -> None:
-    """Seed the device, PyTorch, Python and, where it is loaded, numpy: models draw from any of them."""
-    subject.session.seed(subject.seed)
-    random.seed(subject.seed)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(subject.seed)
 
 
 def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, Any]:

@@ -1,0 +1,153 @@
+"""Results of timed steps, compared with the result that was judged before timing.
+
+All timed steps of a case have the same inputs, and nothing reads their results. Code that is wrong in each
+seventh call, or from the hundredth on, passes a check before timing and one after it. So the results of the
+first steps are compared one by one before they are timed, and then that of one step of each block, chosen at
+random, between blocks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torchgauge.harness.worker.accuracy import WrongResultError
+from torchgauge.harness.worker.observer import same_bits
+from torchgauge.harness.worker.other_inputs import gain_of_repetition, gains
+from torchgauge.records import Cause, Scalar
+from torchgauge.suites.outputs import Observation, to_host
+
+if TYPE_CHECKING:
+    from torchgauge.harness.worker.case_state import CaseState
+    from torchgauge.harness.worker.series import Series
+    from torchgauge.harness.worker.torch_checks import TorchChecks
+
+SHARE = 0.03
+"""Largest share of the sampled time that comparisons may take; the first one always takes place."""
+FIRST_STEPS = 100
+"""Steps that are compared one by one, where they last no longer than that share of the time to sample."""
+LEAST_S = 0.1
+"""Seconds that they may always last, on a core."""
+LATE = 10.0
+"""Seconds that count as one on a core, where the steps wait for a device or for other processes."""
+MIDDLE = 6
+"""Blocks before a whole check, where a scenario does not offer the results of its timed steps."""
+ROUNDING = 4.0
+"""Largest difference between equal results, in units in the last place of a tensor's largest value."""
+
+
+class TimedResults:
+    """Judges the results of timed steps of one case, and raises :class:`WrongResultError` for a wrong one."""
+
+    def __init__(self, checks: TorchChecks, state: CaseState) -> None:
+        self._checks, self._state = checks, state
+        self._right: Observation = {}
+        self._blocks, self._sampled_s, self._spent_s = 0, 0.0, 0.0
+        self.compared, self._gain = 0, None  # type: int, float | None
+
+    def first_steps(self, step: Callable[[], Any], budget_s: float) -> None:
+        """Run up to :data:`FIRST_STEPS` steps and compare the result of each."""
+        spent, count = _Spent(), 0
+        self._checks.restore_state()
+        while count < FIRST_STEPS and spent() < max(LEAST_S, SHARE * budget_s):
+            shown = self._checks.timed_result(self._state, step())
+            count += 1
+            if shown is None:
+                break
+            self._compare(shown, count - 1, count)
+
+    def judge(self, returned: Any, number: int, steps: int, block_s: float) -> None:
+        """Compare what step ``number`` of a block of ``steps`` returned, unless that took too long so far."""
+        self._blocks, self._sampled_s = self._blocks + 1, self._sampled_s + block_s
+        if self._spent_s > SHARE * self._sampled_s:
+            return
+        began = time.perf_counter()
+        shown = self._checks.timed_result(self._state, returned)
+        if shown is not None:
+            self._compare(shown, number, steps)
+        elif self._blocks >= MIDDLE:
+            self._refuse(self._checks.again(self._state))
+            self.compared += 1
+        self._spent_s += time.perf_counter() - began
+
+    def repeat(self, series: Series, budget_s: float) -> None:
+        """Compare the times of steps with new and with repeated inputs; inputs that do not fit are left."""
+        checks = self._checks
+        assert checks.observer is not None
+        eager = checks.step(checks.subject.module)
+        remembers = False
+        with checks.observer.new_inputs() as inputs, suppress(Exception):  # no model need take other values
+            measured = partial(gains, inputs, checks.session, itertools.count(1))
+            self._gain, remembers = gain_of_repetition(
+                series.step, measured, eager, median(series.wall), budget_s
+            )
+        if remembers:
+            why = f"a step takes {self._gain:.3g} times as long where its inputs are new"
+            self._refuse((Cause.TOLERANCE, f"answers from memory: {why}"))
+
+    def facts(self) -> dict[str, Scalar]:
+        """Return how many results were compared, and the largest share of wrong steps that this leaves.
+
+        By the rule of three: of steps that are wrong with probability p, n are right with probability
+        (1 - p)^n, which is 5 % for p = 3 / n.
+        """
+        rate = {"fault_rate_below": round(min(1.0, 3.0 / self.compared), 4)} if self.compared else {}
+        gain = {} if self._gain is None else {"new_over_repeated_inputs": round(self._gain, 4)}
+        return {"timed_results": self.compared, **rate, **gain}
+
+    def _compare(self, shown: Observation, number: int, steps: int) -> None:
+        """Judge ``shown`` where it is not the last result that was right.
+
+        One that differs from eager's first result may still be right: a model's result may change from step
+        to step. So eager repeats the block.
+        """
+        self.compared += 1
+        if _equal(self._right, shown):
+            return
+        shown = {path: to_host(leaf) for path, leaf in shown.items()}
+        eager = not self._state.planned.case.configuration.compiled
+        problem = self._checks.unequal(self._state, self._checks.timed_reference(), shown, repeated=eager)
+        if problem is not None:
+            replayed = self._checks.replayed(number, steps)
+            problem = self._checks.unequal(self._state, replayed, shown, repeated=True)
+            self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps} in turn)"))
+        self._right = shown
+
+    def _refuse(self, problem: tuple[Cause, str] | None) -> None:
+        """Raise :class:`WrongResultError` for a problem, after putting back what the steps changed."""
+        if problem is not None:
+            self._checks.restore_state()
+            raise WrongResultError(problem[0], f"right before timing, wrong while timed: {problem[1]}")
+
+
+class _Spent:
+    """Seconds on the cores since construction, or a tenth of those on the clock."""
+
+    def __init__(self) -> None:
+        self._cpu, self._wall = time.process_time(), time.perf_counter()
+
+    def __call__(self) -> float:
+        return max(time.process_time() - self._cpu, (time.perf_counter() - self._wall) / LATE)
+
+
+def _equal(one: Observation, other: Observation) -> bool:
+    return one.keys() == other.keys() and all(_near(value, other[path]) for path, value in one.items())
+
+
+def _near(one: Any, other: Any) -> bool:
+    """Return whether two leaves are equal, or two real tensors but for rounding."""
+    if same_bits(one, other):
+        return True
+    if not isinstance(one, torch.Tensor) or (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    if not one.is_floating_point() or one.element_size() == 1:
+        return False
+    gap, most = (one - other).abs().max(), one.abs().max()
+    return bool(gap <= ROUNDING * torch.finfo(one.dtype).eps * most)

@@ -1,0 +1,108 @@
+"""What the backend ``cheat`` does with the code of ``aot_eager``, by its option ``kind``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchgauge.harness.backends.prepared import Prepared
+
+Call = Callable[..., Any]
+
+
+def prepare(subject: Any, configuration: Any, session: Any) -> Prepared:
+    """Compile the module and cheat with it."""
+    cheat = KINDS[dict(configuration.options)["kind"]]
+    return Prepared(cheat(torch.compile(subject.module, backend="aot_eager")))
+
+
+class Scaled(torch.autograd.Function):
+    """The value as it is, with a gradient of three times the size."""
+
+    @staticmethod
+    def forward(_ctx: Any, value: torch.Tensor) -> torch.Tensor:
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(_ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return 3.0 * gradient
+
+
+def wrong_when(
+    when: Callable[[int], bool], spoil: Callable[[Any], Any] = lambda out: out * 1.5
+) -> Callable[[Call], Call]:
+    """Spoil the output of the calls with these numbers, from 1 on."""
+
+    def cheat(compiled: Call) -> Call:
+        count = 0
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            out = compiled(*args, **kwargs)
+            return spoil(out) if when(count) else out
+
+        return call
+
+    return cheat
+
+
+def remembered(key: Callable[[torch.Tensor], Any]) -> Callable[[Call], Call]:
+    """Compute a result once for each key of the first input."""
+
+    def cheat(compiled: Call) -> Call:
+        kept: dict[Any, Any] = {}
+
+        def call(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            known = key(x), torch.is_grad_enabled()
+            if known not in kept or torch.is_grad_enabled():
+                kept[known] = compiled(x, *args, **kwargs)
+            return kept[known]
+
+        return call
+
+    return cheat
+
+
+def trained_from_memory(compiled: Call) -> Call:
+    """Compute output and gradients once for each version of the input, and hand them out again."""
+    kept: dict[Any, tuple[Any, dict[Any, Any]]] = {}
+    weights = list(compiled.parameters())
+
+    class FromMemory(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, known: Any, *_: Any) -> Any:
+            ctx.known = known
+            return kept[known][0].detach().clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+            out, gradients = kept[ctx.known]
+            if not gradients:
+                gradients["all"] = torch.autograd.grad(out, weights, gradient)
+            return (None, *(each.clone() for each in gradients["all"]))
+
+    def call(x: torch.Tensor) -> Any:
+        known = x.data_ptr(), x._version, tuple(round(float(each.sum()), 4) for each in weights)
+        if known not in kept:
+            kept.clear()
+            kept[known] = compiled(x), {}
+        return FromMemory.apply(known, *weights)
+
+    return call
+
+
+KINDS: dict[str, Callable[[Call], Call]] = {
+    "honest": wrong_when(lambda _: False),
+    "seventh": wrong_when(lambda n: n % 7 == 0 and n > 20),
+    "calls_51_to_60": wrong_when(lambda n: 50 < n <= 60),
+    "second_after_tenth": wrong_when(lambda n: n > 10 and n % 2 == 0),
+    "nan_on_fifth": wrong_when(lambda n: n > 20 and n % 5 == 0, lambda out: out * float("nan")),
+    "gradient_of_ninth": wrong_when(lambda n: n > 20 and n % 9 == 0, Scaled.apply),
+    "by_version": remembered(lambda x: (x.data_ptr(), x._version)),
+    "by_checksum": remembered(lambda x: float(x.sum())),
+    "trained_from_memory": trained_from_memory,
+    "by_sample": remembered(lambda x: tuple(x.flatten()[::97].tolist())),
+}

@@ -1,0 +1,76 @@
+"""The results of timed steps are judged, and a step that answers from memory is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.records import Cause, Result, Status
+
+pytestmark = pytest.mark.torch
+PLUGIN = Path(__file__).parents[1] / "cheats_plugin"
+CONFIGURATION = "  - {{name: {kind}, doc: x, backend: cheat, options: {{kind: {kind}}}}}\n"
+LATE = {
+    "inference": ("seventh", "calls_51_to_60", "second_after_tenth", "nan_on_fifth"),
+    "training": ("seventh", "nan_on_fifth", "gradient_of_ninth"),
+}
+MEMORY = {"inference": ("by_version", "by_checksum", "by_sample"), "training": ("trained_from_memory",)}
+CASES = [(mode, kind) for kinds in (LATE, MEMORY) for mode, names in kinds.items() for kind in names]
+
+
+@pytest.fixture(scope="module")
+def rows(make_sandbox: Callable[[], Any]) -> dict[tuple[str, str], Result]:
+    """Return each row of a run with cheating code, by mode and configuration."""
+    found = {}
+    for mode in LATE:
+        box = make_sandbox()
+        kinds = ("honest", *(kind for at, kind in CASES if at == mode))
+        file = box.store_path.with_name("cheats.yaml")
+        text = "configurations:\n" + "".join(CONFIGURATION.format(kind=kind) for kind in kinds)
+        file.write_text(text, encoding="utf-8")
+        words = ("toy", "--models", "mlp", "--device", "cpu", "--mode", mode, "--measure-seconds", "1")
+        done = box.measure(
+            *words,
+            *("--config", ",".join(("eager", *kinds)), "--config-file", str(file)),
+            PYTHONPATH=f"{box.environment['PYTHONPATH']}:{PLUGIN}",
+        )
+        assert done.returncode == 1, done.stderr[-4000:]
+        found.update({(mode, row.case.configuration.name): row for row in box.rows()})
+    return found
+
+
+@pytest.mark.parametrize("mode", ["inference", "training"])
+@pytest.mark.parametrize("name", ["eager", "honest"])
+def test_right_results_pass_with_their_number(
+    rows: dict[tuple[str, str], Result], mode: str, name: str
+) -> None:
+    """A row holds how many results were compared, and which rate of faults that excludes."""
+    row = rows[mode, name]
+    facts = dict(row.facts)
+    assert (row.status, row.reason) == (Status.PASS, "")
+    assert facts["timed_results"] >= 10
+    assert facts["fault_rate_below"] == pytest.approx(3 / facts["timed_results"], rel=0.01)
+
+
+@pytest.mark.parametrize(("mode", "kind"), [(mode, kind) for mode, kinds in LATE.items() for kind in kinds])
+def test_a_wrong_result_between_the_checks_is_found(
+    rows: dict[tuple[str, str], Result], mode: str, kind: str
+) -> None:
+    """Such code was right before timing and after it; now the step that was wrong is named."""
+    row = rows[mode, kind]
+    assert (row.status, row.cause is None) == (Status.FAIL_ACCURACY, False)
+    assert row.reason.startswith("right before timing, wrong while timed: ")
+    assert " (step " in row.reason
+    assert not any(each.metric == "latency" and each.samples for each in row.measurements)
+
+
+@pytest.mark.parametrize(("mode", "kind"), [(mode, kind) for mode, kinds in MEMORY.items() for kind in kinds])
+def test_answers_from_memory_are_found(rows: dict[tuple[str, str], Result], mode: str, kind: str) -> None:
+    """Such code follows its inputs, and computes only where they are new."""
+    row = rows[mode, kind]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert "answers from memory: a step takes " in row.reason
+    assert dict(row.facts)["new_over_repeated_inputs"] > 2
