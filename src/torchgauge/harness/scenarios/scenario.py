@@ -99,7 +99,7 @@ class Scenario(Protocol):
 
         Without ``observe`` nothing is compared, and its rows are unchecked. ``ITERATIONS`` is the number of
         steps in an observation: where it is set, each timed step must enter compiled code as often as one of
-        those. With ``timed_result(subject, returned)`` results of timed steps are compared too: ``TIMED`` holds
+        those. With ``timed_result(subject, returned)`` results of timed steps are compared: ``TIMED`` holds
         the beginnings of the paths that they share with an observation. One that measures something else than
         steps has ``run(all_series, session, settings)``: the measurements of each series, by its key.
         """
