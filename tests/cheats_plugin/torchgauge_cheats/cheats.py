@@ -59,7 +59,7 @@ def remembered(key: Callable[[torch.Tensor], Any]) -> Callable[[Call], Call]:
             known = key(x), torch.is_grad_enabled()
             if known not in kept or torch.is_grad_enabled():
                 kept[known] = compiled(x, *args, **kwargs)
-            return kept[known]
+            return kept[known] if torch.is_grad_enabled() else kept[known].clone()
 
         return call
 
