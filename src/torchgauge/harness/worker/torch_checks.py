@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -83,6 +84,7 @@ class TorchChecks:
     reference: Reference
     random = False
     written = ""
+    weights: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
         self.run_, self.built = run, built
