@@ -61,7 +61,8 @@ class TimedResults:
             count += 1
             if shown is None:
                 break
-            self._compare(shown, count - 1, count)
+            if self._compare(shown, count - 1, count, exact=True):
+                break
 
     def judge(self, returned: Any, number: int, steps: int, block_s: float) -> None:
         """Compare what step ``number`` of a block of ``steps`` returned, unless that took too long so far."""
@@ -102,23 +103,28 @@ class TimedResults:
         gain = {} if self._gain is None else {"new_over_repeated_inputs": round(self._gain, 4)}
         return {"timed_results": self.compared, **rate, **gain}
 
-    def _compare(self, shown: Observation, number: int, steps: int) -> None:
+    def _compare(self, shown: Observation, number: int, steps: int, *, exact: bool = False) -> bool:
         """Judge ``shown`` where it is not the last result that was right.
 
         One that differs from eager's first result may still be right: a model's result may change from step
-        to step. So eager repeats the block.
+        to step. So eager repeats the steps, for which all state is put back; return whether it did. Parameters
+        may have been moved before steps that are not ``exact``.
         """
         self.compared += 1
         if _equal(self._right, shown):
-            return
+            return False
+        checks, state = self._checks, self._state
+        eager = not state.planned.case.configuration.compiled
         shown = {path: to_host(leaf) for path, leaf in shown.items()}
-        eager = not self._state.planned.case.configuration.compiled
-        problem = self._checks.unequal(self._state, self._checks.timed_reference(), shown, repeated=eager)
-        if problem is not None:
-            replayed = self._checks.replayed(number, steps)
-            problem = self._checks.unequal(self._state, replayed, shown, repeated=True)
+        problem = checks.unequal(state, checks.timed_reference(), shown, repeated=eager)
+        if problem is not None and not exact and checks.moved():
+            checks.restore_state()
+            return False
+        if repeats := problem is not None:
+            problem = checks.unequal(state, checks.replayed(number, steps), shown, repeated=True)
             self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps} in turn)"))
         self._right = shown
+        return repeats
 
     def _refuse(self, problem: tuple[Cause, str] | None) -> None:
         """Raise :class:`WrongResultError` for a problem, after putting back what the steps changed."""

@@ -35,7 +35,7 @@ from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.memory import model_bytes
 from torchgauge.harness.worker.memory_format import lay_out, watched
-from torchgauge.harness.worker.observer import STATE, Observer, weight_sums
+from torchgauge.harness.worker.observer import STATE, Observer, same_bits, weight_sums
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.reference import Reference, SeedWatch, float64_reference
@@ -82,7 +82,7 @@ class TorchChecks:
     contracts: list[Contract]
     others: OtherInputs | None = None
     reference: Reference
-    random = False
+    random = steep = False
     written = ""
     weights: Mapping[str, int] = MappingProxyType({})
 
@@ -147,6 +147,7 @@ class TorchChecks:
             return None
         with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
             found = self.observer.observe(state.prepared.call)
+        self.left = torch.get_rng_state()
         compiled = state.planned.case.configuration.compiled
         host = None if compiled else self.reference.host
         if written := self._written():
@@ -200,7 +201,9 @@ class TorchChecks:
 
     def restore(self) -> None:
         """Give the next steps the inputs, buffers and random numbers that the first ones had."""
-        if self.observer is not None:
+        if self.steep:
+            self.restore_state()
+        elif self.observer is not None:
             self.observer.restore()
             seed_all(self.subject)
 
@@ -208,7 +211,16 @@ class TorchChecks:
         """Restore as :meth:`restore` does, and the parameters where the scenario's steps change them."""
         if hasattr(self.scenario, "restore"):
             self.scenario.restore(self.subject)
-        self.restore()
+        if self.observer is not None:
+            self.observer.restore()
+            seed_all(self.subject)
+
+    def moved(self) -> bool:
+        """Return whether timed steps have moved a parameter for the first time; later blocks begin without."""
+        first = getattr(self.subject, "initial", None) or {}
+        state = self.subject.module.state_dict() if first and not self.steep else {}
+        self.steep = self.steep or any(not same_bits(first[name], value) for name, value in state.items())
+        return bool(state) and self.steep
 
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """A step of ``state``, or of eager, in whose profile the model's own part is marked.
@@ -262,7 +274,7 @@ class TorchChecks:
         weights = weight_sums(self.subject.module)
         runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
         self.eager, self.contracts = runs[0], self.observer.contracts
-        self.ended = torch.get_rng_state()
+        self.ended = self.left = torch.get_rng_state()
         self.observer.settle(runs)
         self.random = self.draws.look() or self.reference.random
         self.weights = weights if weights == weight_sums(self.subject.module) else {}
@@ -350,7 +362,7 @@ class TorchChecks:
 
         A generator that is left as eager leaves it has given the numbers that it gave eager.
         """
-        equal = self.draws.look() and torch.equal(torch.get_rng_state(), self.ended)
+        equal = self.draws.look() and torch.equal(self.left, self.ended)
         drawn = all(DRAWN in state.facts for state in states)
         verdict = self._compare(expected, found, tolerance, rule=rule, drawn=drawn)
         if not verdict.ok and self.random and rule is None and not drawn and not equal:
@@ -461,6 +473,7 @@ class TorchChecks:
                 with run.running(state):
                     with run.observed(state, steps or 1, checked=steps > 0):
                         found = self.observer.observe(state.prepared.call)
+                    self.left = torch.get_rng_state()
                     self.observer.repeat(state.prepared.call)
             except NotRunError as error:
                 state.prepared.judged()
