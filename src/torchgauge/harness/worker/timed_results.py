@@ -107,8 +107,8 @@ class TimedResults:
         """Judge ``shown`` where it is not the last result that was right.
 
         One that differs from eager's first result may still be right: a model's result may change from step
-        to step. So eager repeats the steps, for which all state is put back; return whether it did. Parameters
-        may have been moved before steps that are not ``exact``.
+        to step. So eager repeats the steps, for which all state is put back; return whether it did. Before
+        steps that are not ``exact``, parameters may have moved.
         """
         self.compared += 1
         if _equal(self._right, shown):

@@ -216,7 +216,7 @@ class TorchChecks:
             seed_all(self.subject)
 
     def moved(self) -> bool:
-        """Return whether timed steps have moved a parameter for the first time; later blocks begin without."""
+        """Return whether timed steps moved a parameter, for the first time; it is put back from now on."""
         first = getattr(self.subject, "initial", None) or {}
         state = self.subject.module.state_dict() if first and not self.steep else {}
         self.steep = self.steep or any(not same_bits(first[name], value) for name, value in state.items())
