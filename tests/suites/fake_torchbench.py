@@ -291,6 +291,58 @@ MODELS = {
         model(*self.example_inputs).square().sum().backward()
         self.optimizer.step()
 """,
+    "trains_in_a_closure": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        import functools
+
+        bound = Trainer(self.model, self.optimizer).step
+        inputs, steps = self.example_inputs[0], 0
+        add = functools.partial(torch.add, torch.zeros_like(inputs))
+        add.args[0].fill_(0.5)
+
+        def train(later):
+            nonlocal steps
+            steps += 1
+            add.args[0].mul_(2)
+            bound(add(inputs) * steps)
+
+        self.train = functools.partial(train, later=None)
+        self.model, self.optimizer = torch.nn.Linear(4, 3), None
+
+
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model, optimizer
+
+    def step(self, inputs):
+        self.optimizer.zero_grad()
+        self.model(inputs).square().sum().backward()
+        self.optimizer.step()
+""",
+    "wraps_its_optimizer": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.optimizer = Wrapping(self.optimizer)
+
+    def train(self):
+        super().train()
+        self.optimizer.zero_grad()
+
+
+class Wrapping(torch.optim.Optimizer):
+    def __init__(self, optimizer):
+        self.original_optimizer, self.state = optimizer, optimizer.state
+        self.param_groups, self.defaults = optimizer.param_groups, optimizer.defaults
+
+    def zero_grad(self, set_to_none=True):
+        self.original_optimizer.zero_grad(set_to_none)
+
+    def step(self, closure=None):
+        return self.original_optimizer.step(closure)
+""",
     "calls_less_often": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):

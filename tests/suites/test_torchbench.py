@@ -33,6 +33,8 @@ CASES: dict[str, tuple[Any, ...]] = {
     "sparse": ("sparse", "training", {}, 2),
     "draws": ("draws", "inference", {}, 2),
     "stateful": ("stateful", "training", {}, 2),
+    "closure": ("trains_in_a_closure", "training", {}, 2),
+    "wrapping": ("wraps_its_optimizer", "training", {}, 2),
     "compiled": ("plain", "training", {"compiled": True}, 2),
     "uncompiled": ("fixed_module", "training", {"compiled": True}, 2),
     "invoked": ("plain", "inference", {"eval_step": "invoke"}, 2),
@@ -130,6 +132,8 @@ def test_the_data_file_holds_every_model_of_upstream() -> None:
         "sparse",
         "litters",
         "stateful",
+        "closure",
+        "wrapping",
         "invoked",
         "needs_grad",
         "downloads",
@@ -156,6 +160,14 @@ def test_inference_runs_the_module_and_training_upstreams_step(found: dict[str, 
     assert {"state.parameter.model.0.weight", "state.gradient.model.0.weight"} <= set(keys)
     assert found["mapping"]["inputs"] == [0, ["input"]]
     assert found["listed"]["inputs"] == [1, []]
+
+
+@pytest.mark.torch
+def test_training_is_found_behind_functions_and_other_optimizers(found: dict[str, dict[str, Any]]) -> None:
+    """What a closure, a partial or a bound method holds trains; a wrapped optimizer shows its gradients."""
+    closure, wrapping = (set(found[name]["keys"]) for name in ("closure", "wrapping"))
+    assert "state.gradient.train.func.bound.self.model.0.weight" in closure
+    assert "state.gradient.model.0.weight" in wrapping
 
 
 @pytest.mark.torch

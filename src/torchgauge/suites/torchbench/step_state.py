@@ -8,6 +8,7 @@ back. Worker side only.
 from __future__ import annotations
 
 import argparse
+import functools
 import random
 import sys
 import types
@@ -21,8 +22,8 @@ import torch
 from torch import nn
 
 _CONTAINERS = (dict, list, tuple, set, deque)
-_OPAQUE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, str, bytes, int, float)
-_PLAIN_STANDARD = (argparse.Namespace, types.SimpleNamespace)
+_OPAQUE = (types.ModuleType, type, types.BuiltinFunctionType, str, bytes, int, float)
+_PLAIN_STANDARD = (argparse.Namespace, types.SimpleNamespace, functools.partial)
 """Objects of the standard library that hold a model's values; all others belong to the process."""
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 MAX_ARRAY_BYTES = 1 << 28
@@ -82,6 +83,7 @@ class Snapshot:
         self._own: list[_Attributes] = []
         self._attributes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._containers: list[tuple[str, Any, Any]] = []
+        self._cells: list[tuple[str, types.CellType, Any]] = []
         self._written: set[str] = set()
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
         self._arrays: list[tuple[str, Any, Any]] = []
@@ -101,7 +103,7 @@ class Snapshot:
                 tensor.copy_(copy)
         for own in self._own:
             own.restore()
-        for _, container, values in (*self._attributes, *self._containers):
+        for _, container, values in (*self._attributes, *self._containers, *self._cells):
             _fill(container, values)
         for optimizer, state, groups, _ in self._optimizers:
             optimizer.state.clear()
@@ -140,6 +142,9 @@ class Snapshot:
         for path, generator, state in self._generators:
             if not _same_state(state, _generator_state(generator)):
                 yield path.lstrip("."), None, None
+        for path, cell, content in self._cells:
+            if cell.cell_contents is not content:
+                yield path.lstrip("."), content, cell.cell_contents
         items = [
             *((own.path, own.now, own.values) for own in self._own),
             *self._attributes,
@@ -169,7 +174,7 @@ class Snapshot:
 
         self.tensors = {path: tensor for path, tensor in self.tensors.items() if kept(path)}
         self._copies = {path: copy for path, copy in self._copies.items() if kept(path)}
-        for records in (self._attributes, self._containers, self._arrays, self._generators):
+        for records in (self._attributes, self._containers, self._cells, self._arrays, self._generators):
             records[:] = [record for record in records if kept(record[0])]
 
     def lend(self, module: nn.Module) -> None:
@@ -232,7 +237,8 @@ class Snapshot:
             keep = torch.compiler.disable(keep)
         with ExitStack() as hooks:
             for optimizer, *_ in self._optimizers:
-                hooks.callback(optimizer.register_step_pre_hook(keep).remove)
+                if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # else it steps another one, met as well
+                    hooks.callback(optimizer.register_step_pre_hook(keep).remove)
             yield kept
 
     def changed(self) -> bool:
@@ -280,6 +286,8 @@ class Snapshot:
                 self._containers.append((path, value, value.copy()))
             items = value.items() if isinstance(value, dict) else enumerate(value)
             return [(f"{path}.{_label(key)}", item) for key, item in items if not isinstance(item, _OPAQUE)]
+        if isinstance(value, types.MethodType):
+            return [(f"{path}.self", value.__self__), (f"{path}.function", value.__func__)]
         table = getattr(value, "__dict__", None)
         if not isinstance(table, dict):
             return []
@@ -295,6 +303,13 @@ class Snapshot:
             below = {name: item for key in _MODULE_TABLES for name, item in table[key].items()}
             below.update((k, v) for k, v in table.items() if not k.startswith("_"))
             self.buffers.update(f"{path}.{name}".lstrip(".") for name in table["_buffers"])
+        elif isinstance(value, types.FunctionType):
+            cells = dict(zip(value.__code__.co_freevars, value.__closure__ or ()))  # noqa: B905  of one length
+            held = {name: cell.cell_contents for name, cell in cells.items() if cell != types.CellType()}
+            self._cells.extend((f"{path}.{name}", cells[name], content) for name, content in held.items())
+            below.update(held)
+        elif isinstance(value, functools.partial):
+            below.update(func=value.func, args=value.args, keywords=value.keywords)
         return [(f"{path}.{_label(name)}", item) for name, item in below.items()]
 
     def _keep_optimizer(self, path: str, optimizer: torch.optim.Optimizer) -> None:
@@ -359,8 +374,10 @@ def equal(before: torch.Tensor, now: torch.Tensor) -> bool:
 
 
 def _fill(container: Any, values: Any) -> None:
-    """Make ``container`` hold the very objects of ``values``."""
-    if not _same_items(container, values):
+    """Make ``container`` hold the very objects of ``values``; a cell of a closure holds one object."""
+    if isinstance(container, types.CellType):
+        container.cell_contents = values
+    elif not _same_items(container, values):
         container.clear()
         (container.extend if isinstance(container, (list, deque)) else container.update)(values)
 
