@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.run.live_lines import LiveLines
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.run_report import RunReport
-from torchgauge.records import Result, Status
+from torchgauge.records import Better, Configuration, Result, Status, Summary
 from torchgauge.records.comparison import Pair, Side
 from torchgauge.results.store import Store
 from torchgauge.testing import make_case, make_plan, make_result
@@ -156,6 +158,37 @@ def test_many_configurations_that_cannot_run_are_counted() -> None:
         "[1/5] noop eager: pass",
         "[5/5] noop: 4 unsupported (no kernel and 1 other reason)",
     ]
+
+
+def _timed(name: str, seconds: float, speedup: float | None = None, layout: str = "") -> Result:
+    """A pass of ``seconds`` in the process of ``layout``; without ``speedup`` its process has no eager."""
+    configuration = Configuration(name, name.partition("-")[0], memory_format=layout)
+    found = [Summary("latency", "s", Better.LOWER, 12, seconds, seconds, seconds, 0.95, "x")]
+    if configuration.compiled:
+        absent = "" if speedup else "eager was not measured in this process"
+        found.append(
+            Summary(
+                "speedup", "ratio", Better.HIGHER, 12, speedup, speedup, speedup, 0.95, "x", absent=absent
+            )
+        )
+    return make_result(replace(make_case(), configuration=configuration), summaries=tuple(found))
+
+
+def test_a_ratio_is_judged_by_the_eager_of_its_own_process() -> None:
+    """Channels-last eager takes half again as long as eager; where it was not run, the line says so."""
+    layout = "channels_last"
+    rows = [
+        _timed("eager", 102e-6),
+        _timed("eager-channels-last", 154e-6, layout=layout),
+        _timed("inductor", 51e-6, 2.0),
+    ]
+    beside = _lines(*rows, _timed("inductor-channels-last", 180e-6, 0.8556, layout))
+    assert [re.sub(r" \[[^]]*\]$", "", line) for line in beside[2:]] == [
+        "[3/4] noop inductor: pass 51.0 µs, 2.00x",
+        "[4/4] noop inductor-channels-last: pass 180 µs, 0.856x",
+    ]
+    alone = _lines(rows[0], _timed("inductor-channels-last", 180e-6, layout=layout))
+    assert alone[1].endswith("pass 180 µs, no ratio: eager was not measured in this process")
 
 
 def test_the_live_line_moves_each_second_unless_something_is_timed() -> None:

@@ -80,6 +80,19 @@ def test_records_have_the_fields_that_hud_reads(exported) -> None:
     assert "dynamo_peak_mem" not in eager
 
 
+def test_compression_is_over_the_eager_of_the_same_memory_format(tmp_path) -> None:
+    """Channels-last eager holds twice what eager holds: its compiled model saves memory over it."""
+    scales = {"eager": 1.0, "eager-channels-last": 2.0, "inductor-channels-last": 1.6, "inductor": 0.5}
+    cases = [exchange.passed(exchange.case("vit", name), scale) for name, scale in scales.items()]
+    write_hud_v3(read_run(*exchange.write(tmp_path / "store", cases)), tmp_path / "hud.json")
+    ratios = [
+        each["metric"]["benchmark_values"]
+        for each in records(tmp_path / "hud.json")
+        if each["metric"]["name"] == "compression_ratio"
+    ]
+    assert sorted(ratios) == [[pytest.approx(1.25)], [pytest.approx(2.0)]]
+
+
 def test_every_case_has_a_record_even_without_a_number(exported) -> None:
     """A skip and a crash are there, with their status."""
     words = {

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.counted import counted
-from torchgauge.harness.backends.backend import EAGER
 from torchgauge.harness.pool.watch import TIMED
 from torchgauge.harness.run.case_line import REASON, Naming, case_line
 from torchgauge.harness.run.live_lines import LiveLines, ends_no_case
 from torchgauge.harness.run.time_left import TimeLeft
 from torchgauge.records import ATTEMPTED, Group, Plan, Result, Status
+from torchgauge.records.placement import placement_of
 from torchgauge.results import units
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Progress(LiveLines):
         self.say(f"run {plan.run_id}: {size}{before}")
         if shared := self.naming.shared(plan):
             self.say(f"shared by all: {shared}")
-        names = {planned.case.configuration.name for group in plan.groups for planned in group.cases}
-        if EAGER in names and len(names) > 1:
+        if len({planned.case.configuration.compiled for group in plan.groups for planned in group.cases}) > 1:
             self.say(RATIOS.format(plan.settings.confidence))
         self.show(completed=self.before)
 
@@ -82,12 +81,17 @@ class Progress(LiveLines):
             checked = results[0].case
             named = f"{checked.workload.suite} @{checked.device}"
             return [f"[{done}/{self.total}] {named}: {describe_counts(results)}"]
-        eager = next((each for each in results if each.case.configuration.name == EAGER), None)
         idle = [each for each in results if each.status not in ATTEMPTED]
         each_said = [each for each in results if each not in idle] if len(idle) > EACH_SAID else [*results]
         first = done - len(results) + 1
         lines = [
-            case_line(f"[{place}/{self.total}]", self.naming.model(each.case), each, eager, self.width)
+            case_line(
+                f"[{place}/{self.total}]",
+                self.naming.model(each.case),
+                each,
+                _eager(each, results),
+                self.width,
+            )
             for place, each in enumerate(each_said, start=first)
         ]
         if len(each_said) < len(results):
@@ -105,6 +109,14 @@ class Progress(LiveLines):
         if self.budget_s is not None:
             seconds = min(seconds, max(0.0, self.budget_s - self.elapsed_s))
         return f"about {units.rough_duration(seconds)} left"
+
+
+def _eager(result: Result, results: Sequence[Result]) -> Result | None:
+    """Return the eager of ``results`` that ran in the process of ``result``; any other where none did."""
+    place = placement_of(result.case.configuration)
+    eagers = [each for each in results if not each.case.configuration.compiled]
+    here = [each for each in eagers if placement_of(each.case.configuration) == place]
+    return next(iter(here or eagers), None)
 
 
 def describe_idle(idle: Sequence[Result]) -> str:

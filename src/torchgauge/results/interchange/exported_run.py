@@ -30,6 +30,12 @@ class ExportedCase:
     units: Mapping[str, str]
 
     @property
+    def process(self) -> tuple[Any, ...]:
+        """What holds for all cases of a process: variables, CPUs, threads and the layout of tensors."""
+        layout = json.loads(self.row["configuration_compile"] or "{}").get("memory_format")
+        return (*(self.row[name] for name in _SAME_PROCESS), layout)
+
+    @property
     def compiled(self) -> bool:
         """Whether torch.compile took part."""
         return bool(self.row["backend"] != EAGER)
@@ -66,7 +72,7 @@ class ExportedRun:
             and other.row["declared_hash"] == case.row["declared_hash"]
             and other.device == case.device
         ]
-        here = [each for each in same if all(each.row[name] == case.row[name] for name in _SAME_PROCESS)]
+        here = [each for each in same if each.process == case.process]
         return next(iter(here or same), None)
 
 
