@@ -49,6 +49,17 @@ def test_the_batch_overrules_every_profile_and_reaches_lent_models(sandbox: Any)
     assert done.stdout.count(":b7:") == 2, done.stdout
 
 
+@pytest.mark.parametrize("verb", ["run", "plan", "ab"])
+def test_a_batch_that_no_table_can_hold_is_refused(sandbox: Any, verb: str) -> None:
+    """It is a user's mistake, and names the range; the largest batch in it can be planned."""
+    words = ("toy", "--models", "mlp", "--config", "eager", "--device", "cpu", "--batch")
+    done = sandbox.run(verb, *words, "99999999999999999999")
+    assert done.returncode == 2, done.stderr
+    assert "99999999999999999999 is not in the range 1<=x<=2147483647" in done.stderr
+    planned = sandbox.run("plan", *words, "2147483647")
+    assert ":b2147483647:" in planned.stdout, planned.stderr
+
+
 @pytest.mark.parametrize(
     ("suite", "models", "why"),
     [

@@ -95,7 +95,7 @@ def selectors(command: Command) -> Command:
         ),
         click.option(
             "--batch",
-            type=click.IntRange(1),
+            type=click.IntRange(1, (1 << 31) - 1),  # libraries of devices count items in 32 bits
             help="batch size of every model that takes one; overrides --batch-profile",
         ),
         click.option(
