@@ -13,6 +13,7 @@ import pytest
 
 import torchgauge
 from torchgauge import registry
+from torchgauge.suites.torchbench.checkout import revision
 
 RUN = (
     "run", "torchbench", "--models", "lennard_jones,llama", "--config", "eager", "--mode", "inference",
@@ -77,11 +78,12 @@ def test_a_run_goes_on_over_the_code_of_its_plan_alone_and_the_next_run_names_wh
     cli(*RUN, "--torchbench", str(checkout), *store)
     rows = json.loads(cli("results", "query", "--json", *store).stdout)
     facts = [(row["model"], json.loads(row["facts"])) for row in rows]
-    assert {each["checkout"] for _, each in facts} == {commit[:12], f"{commit[:12]} dirty"}
+    (dirty,) = {each["checkout"] for _, each in facts} - {commit[:12]}
+    assert dirty.startswith(f"{commit[:12]} dirty ")
     codes = {name: {each["model_code"] for other, each in facts if other == name} for name, _ in facts}
     assert {name: len(held) for name, held in codes.items()} == {"lennard_jones": 1, "llama": 2}
     compared = cli("compare", "latest~1", "latest", *store).stdout
-    assert f"differs: checkout of torchbench: {commit[:12]} -> {commit[:12]} dirty" in compared
+    assert f"differs: checkout of torchbench: {commit[:12]} -> {dirty}" in compared
     assert "differs: code of torchbench/llama: " in compared
     assert "lennard_jones:" not in "".join(x for x in compared.splitlines() if x.startswith("differs"))
     assert "what differs is the hour" not in compared
@@ -105,6 +107,23 @@ def test_the_digest_of_a_model_covers_its_own_folder(
     assert digests[0] != digests[1]
 
 
+def test_two_edits_of_a_helper_are_two_states_of_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_torchbench: Any
+) -> None:
+    """The file lies outside the model's digest: commit, ``dirty`` and a digest of the changes name it."""
+    commit = fake_torchbench.write(tmp_path)
+    monkeypatch.setenv("TORCHGAUGE_TORCHBENCH", str(tmp_path))
+    helper = tmp_path / "torchbenchmark" / "models" / "plain" / "__init__.py"
+    suite, states = registry.load(registry.SUITES, "torchbench"), []
+    for text in ("WIDTH = 4\n", "WIDTH = 8\n"):
+        helper.write_text(text)
+        revision.cache_clear()  # a run asks git once
+        states.append(suite.code("llama", {}, ""))
+    assert states[0]["model_code"] == states[1]["model_code"]
+    assert states[0]["checkout"] != states[1]["checkout"]
+    assert all(state["checkout"].startswith(f"{commit[:12]} dirty ") for state in states)
+
+
 def test_data_of_a_model_is_not_its_code(tmp_path: Path) -> None:
     """Python files count everywhere; others only where they are small and lie in no folder of data."""
     from torchgauge.suites.model_code import LARGEST_BYTES, code_digest
@@ -117,9 +136,10 @@ def test_data_of_a_model_is_not_its_code(tmp_path: Path) -> None:
         ("weights.bin", "x"),
         ("big.json", "x" * (LARGEST_BYTES + 1)),
         ("sizes.yaml", "x"),
+        ("net.cfg", "x"),
         ("data/loader.py", "x"),
     ):
         (tmp_path / name).write_text(text)
         digests.append(code_digest([tmp_path]))
     assert digests[0] == digests[1] == digests[2] == digests[3]
-    assert len(set(digests)) == 3
+    assert len(set(digests)) == 4

@@ -21,7 +21,7 @@ MODEL_CODE, CHECKOUT = "model_code", "checkout"
 """Facts of a row: the digest of the model's files, and the commit of the checkout, where there is one."""
 LIBRARY, SHADOWED = "library.", "shadowed"
 """Facts of a row: each imported library's version, digest and place, and modules that hide other copies."""
-KINDS = (".py", ".yaml", ".yml", ".json", ".txt")
+KINDS = (".py", ".yaml", ".yml", ".json", ".txt", ".cfg")
 LARGEST_BYTES = 1 << 18
 """A larger file is data, unless it is Python."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.passed_variables import Purpose, passed
+from torchgauge.records import digest
 from torchgauge.suites.suite import Unavailable
 from torchgauge.user_cache import user_cache
 
@@ -87,9 +88,9 @@ def is_changed(path: Path) -> bool:
 
 @cache  # git is started once in the life of a run
 def revision(path: Path) -> str:
-    """Return the commit of the checkout at ``path`` in short, with ``dirty`` where its files were changed."""
+    """Return the commit of the checkout at ``path`` in short, with ``dirty`` and a digest of any changes."""
     commit = commit_of(path)[:12] or "no commit"
-    return f"{commit} dirty" if is_changed(path) else commit
+    return f"{commit} dirty {digest([_git(path, 'diff', 'HEAD')])}" if is_changed(path) else commit
 
 
 def note(path: Path) -> str:
