@@ -155,6 +155,14 @@ def without_network(recipe: dict[str, Any]) -> None:
 
         transformers.AutoConfig.from_pretrained = from_pretrained
         transformers.PretrainedConfig.from_pretrained = from_pretrained
+    if "fastNLP" in recipe.get("libraries", ()):
+        bert = import_module("fastNLP.modules.encoder.bert")
+
+        def encoder(cls: Any, name: str, *_: Any, **__: Any) -> Any:
+            file = bert._get_file_name_base_on_postfix(bert._get_bert_dir(name), ".json")
+            return cls(config=bert.BertConfig.from_json_file(file))
+
+        bert.BertModel.from_pretrained = classmethod(encoder)
 
 
 def timed(step: Callable[[], Any], budget_s: float) -> list[float]:
