@@ -207,6 +207,12 @@ MODELS = {
     def __init__(self, test, device, batch_size=None, extra_args=()):
         super().__init__(test, device, batch_size // 2, extra_args)
 """,
+    "ignores_the_batch": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, 5, extra_args)
+        self.batch_size = batch_size
+""",
     "downloads": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):

@@ -41,6 +41,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "needs_grad": ("needs_grad", "inference", {"eval_step": "invoke"}, 2),
     "downloads": ("downloads", "inference", {}, 2),
     "halves": ("halves_the_batch", "inference", {}, 4),
+    "ignores": ("ignores_the_batch", "inference", {}, 7),
     "returned": ("llama", "training", {}, 2),
     "rollout": ("rollout", "training", {}, 2),
     "no_batch": ("no_train_batch", "training", {}, 2),
@@ -195,6 +196,9 @@ def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, A
     assert not any("skips" in note for note in found["plain"]["notes"])
     assert found["halves"]["items"] == 2
     assert "upstream made batch 2 of 4" in found["halves"]["notes"]
+    ignored = "no input of the module has 7 items, which the throughput counts"
+    assert ignored in found["ignores"]["notes"]
+    assert not [note for note in found["plain"]["notes"] if "no input" in note]
 
 
 @pytest.mark.torch

@@ -118,9 +118,15 @@ class Upstream:
 
     def notes(self, model: Any) -> tuple[str, ...]:
         """What a reader of the row must know: upstream's own skips, another batch than was asked for."""
+        from torchgauge.suites.leaves import nodes
+
         notes = [f"upstream's {self.test}() with --precision fp32"]
         if int(model.batch_size) != self.workload.batch:
             notes.append(f"upstream made batch {model.batch_size} of {self.workload.batch}")
+        inputs = [part for _, part in nodes(_module_of(model)[1:], "inputs")]
+        sizes = {size for part in inputs for size in getattr(part, "shape", ())}
+        if int(model.batch_size) not in sizes | {len(part) for part in inputs if isinstance(part, list)}:
+            notes.append(f"no input of the module has {model.batch_size} items, which the throughput counts")
         notes += [
             f"upstream's CI skips this one: metadata.yaml says {skip}"
             for skip in (model.metadata or {}).get("not_implemented") or ()

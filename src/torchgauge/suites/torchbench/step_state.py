@@ -83,7 +83,7 @@ class Snapshot:
         self._own: list[_Attributes] = []
         self._attributes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._containers: list[tuple[str, Any, Any]] = []
-        self._cells: list[tuple[str, types.CellType, Any]] = []
+        self._cells: list[tuple[str, Any, Any]] = []
         self._written: set[str] = set()
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
         self._arrays: list[tuple[str, Any, Any]] = []
