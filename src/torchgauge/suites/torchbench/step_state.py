@@ -120,7 +120,7 @@ class Snapshot:
             _set_generator_state(generator, state)
 
     def load(self, other: Snapshot) -> None:
-        """Take over the tensors of ``other``, on any device; raises ``ValueError`` for other weights."""
+        """Copy tensors and optimizers' state of ``other``; raises ``ValueError`` for other weights."""
         odd = sorted(self.trained ^ other.trained)
         if odd:
             raise ValueError(f"two instances of one model have different weights: {', '.join(odd[:3])}")
@@ -128,6 +128,11 @@ class Snapshot:
             theirs = other._copies.get(path)
             if theirs is not None and theirs.shape == copy.shape:
                 copy.copy_(theirs)
+        for (_, mine, *_), (_, others, *_) in zip(self._optimizers, other._optimizers):  # noqa: B905  by order
+            for (_, kept), (_, values) in zip(mine.values(), others.values()):  # noqa: B905
+                for name, (_, copy) in kept.items():
+                    if isinstance(copy, torch.Tensor) and name in values:
+                        copy.copy_(values[name][1])
         self.restore()
 
     def changes(self) -> Iterator[tuple[str, Any, Any]]:
