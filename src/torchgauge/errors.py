@@ -129,7 +129,7 @@ class NotRunError(TorchgaugeError):
 
 
 class JudgeError(TorchgaugeError):
-    """torchgauge's own judge raised: nothing is known of the result."""
+    """torchgauge's comparison raised an exception: whether the result is right is unknown."""
 
 
 class ClockContradictionError(TorchgaugeError):

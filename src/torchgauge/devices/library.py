@@ -1,7 +1,7 @@
-"""Which copy of a library an interpreter imports: its place and a digest of its files.
+"""Which copy of a library an interpreter imports: its folder and a digest of its files.
 
-Why: a version names neither. A folder earlier on the path, and a file that is edited in place, keep it.
-Standard library only: an interpreter that runs this file prints the copy of each library it is given.
+Why: a version does not identify a copy. An earlier folder on the path or an edited file may have it too.
+Standard library only: run as a script, this file prints the copy of each library that its arguments name.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def shadows(names: Iterable[str]) -> list[str]:
         if hidden:
             sentences.append(f"{name} in {source.parent} hides {name} in {hidden[0]}")
         elif owner is not None and not _belongs(owner, source):
-            sentences.append(f"{name} in {source.parent} is not that of {name} {owner.version}")
+            sentences.append(f"{name} in {source.parent} is not the installed {name} {owner.version}")
     return sentences
 
 

@@ -124,7 +124,7 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.UNSTEADY: "its step times are in doubt",
     Modifier.FLAKY: "another attempt ended differently",
     Modifier.REUSES_OUTPUT: "each call overwrites the result of an earlier one",
-    Modifier.TIES: "whole numbers differ where rounding decides them",
+    Modifier.TIES: "integers, booleans or a shape differ where rounding decides them",
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 

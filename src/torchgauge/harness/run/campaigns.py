@@ -243,7 +243,7 @@ def refuse_changed_digests(
             what = code if "/" in name else "data of suite"
             raise UsageError(
                 f"the {what} {name!r} differs from the plan of {plan.run_id}",
-                hint="restore the plan's files, commit and torchgauge, or start a new run",
+                hint="restore the files, libraries, commit and torchgauge of the plan, or start a new run",
             )
 
 

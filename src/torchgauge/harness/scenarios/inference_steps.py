@@ -9,7 +9,7 @@ from torchgauge.harness.scenarios.scenario import Subject
 
 ITERATIONS = 1
 TIMED = ("out",)
-"""How paths begin that an observation and the result of a timed step share."""
+"""Prefixes of the paths that an observation and the result of a timed step share."""
 
 
 def enter() -> None:

@@ -97,11 +97,11 @@ class Scenario(Protocol):
     def implementation(self) -> str:
         """Module that the worker imports, with ``enter()``, ``step(subject)`` and ``observe(subject)``.
 
-        Without ``observe`` nothing is compared, and its rows are unchecked. ``ITERATIONS`` is the number of
-        steps in an observation: where it is set, each timed step must enter compiled code as often as one of
-        those. With ``timed_result(subject, returned)`` results of timed steps are compared: ``TIMED`` holds
-        the beginnings of the paths that they share with an observation. One that measures something else than
-        steps has ``run(all_series, session, settings)``: the measurements of each series, by its key.
+        Without ``observe`` nothing is compared, and rows are unchecked. ``ITERATIONS`` is the number of steps
+        in an observation. If it is set, a timed step must enter compiled code as often as an observed one.
+        ``timed_result(subject, returned)`` returns the result of a timed step for comparison. ``TIMED`` holds
+        the prefixes of the paths that it shares with an observation. A scenario that does not measure steps
+        has ``run(all_series, session, settings)``, which returns the measurements of each series by its key.
         """
 
     @property

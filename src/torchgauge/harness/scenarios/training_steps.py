@@ -9,7 +9,7 @@ from torchgauge.harness.scenarios.scenario import Subject
 
 ITERATIONS = 2
 TIMED = ("iteration0.loss", "iteration0.grad.")
-"""How paths begin that an observation and the result of a timed step share."""
+"""Prefixes of the paths that an observation and the result of a timed step share."""
 CHECKED_RATE = 1e-2
 TIMED_RATE = 1e-9
 """Learning rate of the timed steps: the same arithmetic, but the parameters stay where they are, so that

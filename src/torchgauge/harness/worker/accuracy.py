@@ -45,8 +45,8 @@ ROUNDED = "rounded"
 class Verdict:
     """Whether a result is right, and by how much it differs from its references.
 
-    The last three name what passes as rounding alone explains it: tensors of inexact numbers, places of whole
-    numbers (by path), and values whose shape rounding decides.
+    ``rounded``, ``ties`` and ``loose`` pass only because rounding explains them: floating-point tensors,
+    numbers of differing integers or booleans by path, and tensors whose shape rounding decides.
     """
 
     ok: bool = True

@@ -44,7 +44,7 @@ COMPILER_MODULES = (
 )
 """What the first compilation of a process imports (seen with torch 2.13); a missing one is no loss."""
 BEFORE_FORK: dict[str, Scalar] = {}
-"""Seconds that the host of this process spent on what each program spends before its first compiled call."""
+"""Seconds that the host spent, before it forked, on the import of the compiler and the vector probe."""
 
 
 @dataclass

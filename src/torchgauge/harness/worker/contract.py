@@ -20,7 +20,7 @@ from torchgauge.suites.placing import named
 SHAPE = "shape"
 """The aspect that decides whether strides are compared: those of unequal shapes are not."""
 NOT_PROMISED = "not_promised"
-"""The fact that names what a back end documents not to keep of eager's contract, and did not keep."""
+"""The fact that names a broken aspect of eager's contract that the back end does not promise to keep."""
 CALLS = 4
 """Number of calls in an observation whose results are looked at."""
 

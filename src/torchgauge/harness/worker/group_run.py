@@ -143,8 +143,8 @@ class GroupRun:
     def observed(self, state: CaseState, steps: int = 1, *, checked: bool = False) -> Iterator[None]:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
-        Each must enter it as often as a ``checked`` one. A step of upstream's own may call its module less
-        often than the first, as far as eager's does; one entry in a block is necessary in any case.
+        Each must enter it as often as a ``checked`` step, on average. A later TorchBench step may call its
+        module less often than the first one, if eager's does so too. Every block needs at least one entry.
         """
         before = self._entered()
         yield
@@ -255,7 +255,7 @@ class GroupRun:
         return built
 
     def _refused(self, error: NotImplementedError) -> bool:
-        """Return whether the suite raised ``error``, or a device without an operator: no module's bug."""
+        """Return whether the suite's own code, or a missing operator of the device, raised ``error``."""
         suite: Any = import_module(self.job.builder.partition(":")[0].partition(".")[0])
         frame = raised_in(error, Path(next(iter(getattr(suite, "__path__", ())), suite.__file__)))
         if frame is None:

@@ -23,7 +23,7 @@ from torchgauge.suites.outputs import Observation, finite, to_host
 from torchgauge.suites.torchbench.step_state import ATTRIBUTE, Snapshot, equal
 
 RESULTS = 3
-"""Number of results in which memory is looked for that is overwritten."""
+"""Number of results among which a later one may overwrite an earlier one."""
 WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Whole numbers by their size in bytes."""
 AFTER = "after"
@@ -47,7 +47,7 @@ class Observer:
         self._recorded: Recorded | None = None
 
     def observe(self, call: Callable[..., Any] | None = None, later: int = 0) -> Observation:
-        """What a run shows, with ``call`` in the place of the module's own and a seed that is ``later``."""
+        """Return what a run shows; ``call`` replaces the module's own, and ``later`` is added to the seed."""
         subject = self._with(call)
         subject = replace(subject, seed=subject.seed + later) if later else subject
         self._snapshot.restore()
@@ -60,7 +60,7 @@ class Observer:
         return seen
 
     def repeat(self, call: Callable[..., Any]) -> None:
-        """Run ``call`` until the contracts of :data:`RESULTS` results are there, if it has one.
+        """Run ``call`` until :data:`RESULTS` results are recorded, if its results are recorded at all.
 
         The second or third result may lie in the memory of the first.
         """
@@ -92,7 +92,7 @@ class Observer:
         return self.subject.run_by(replace(call, call=recorded) if isinstance(call, RemadeCall) else recorded)
 
     def observe_other(self, call: Callable[..., Any] | None = None) -> Observation | None:
-        """What a run shows that finds other values in its inputs; None where none of them can change."""
+        """Return what a run shows with other values in its inputs; None if no input can change."""
         subject = self._with(call)
         with self.new_inputs() as inputs:
             return dict(self.scenario.observe(subject)) if inputs.renew(0) else None
@@ -113,14 +113,14 @@ class Observer:
             self._snapshot.restore()
 
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
-        """Both with the former values that only one of them has changed, without unsettled attributes."""
+        """Return both, each with the old values of what only the other changed; drop unsettled attributes."""
         odd = {path: self._before[path] for path in first.keys() ^ second.keys() if path in self._before}
         whole = ({**odd, **one} for one in (first, second))
         one, other = ({k: v for k, v in each.items() if k not in self._unsettled} for each in whole)
         return one, other
 
     def settle(self, runs: Sequence[Observation]) -> None:
-        """Observe only attributes that ``runs`` of eager change, and those alike: a time is not compared."""
+        """Keep the attributes that eager changes, and compare those that all ``runs`` change alike."""
         self._snapshot.narrow(self._changing)
         for path in {path for run in runs for path in run if path.startswith(STATE)}:
             values = [run.get(path) for run in runs]
@@ -142,7 +142,7 @@ class Observer:
 
 
 def _shown(value: Any, path: str) -> Observation:
-    """Return what can be compared of ``value`` by path: nobody can say what became of any other part."""
+    """Return, by path, the parts of ``value`` that can be compared."""
     shown = {name: to_host(leaf) for name, leaf in leaves(value, f"{AFTER}.{path}")}
     return {
         name: str(leaf) if isinstance(leaf, float) and not math.isfinite(leaf) else leaf

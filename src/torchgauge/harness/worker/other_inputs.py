@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 GAIN = 1.1
-"""Times that a step with new inputs may take of one with repeated inputs."""
+"""Largest accepted ratio of the time of a step with new inputs to that of a step with repeated inputs."""
 GAIN_OF_ONE = 1.25
-"""The same where fewer than :data:`FEW` pairs decide whether more are taken."""
+"""The same limit for the median of the first ratios if there are fewer than :data:`FEW` of them."""
 FEW, PAIRS = 5, 20
-"""Writes of new inputs: from how many on :data:`GAIN` counts, and how many there are at most at first."""
+"""Number of first ratios from which :data:`GAIN` replaces :data:`GAIN_OF_ONE`, and their largest number."""
 DECIDING = (8, 100)
-"""Smallest and largest number of those that decide."""
+"""Smallest and largest number of the ratios that decide."""
 SHARE, DECIDING_S = 0.02, 2.0
-"""Share of the time to sample that these steps take, and the seconds of those that decide."""
+"""Share of the time to sample for the first ratios, and seconds for those that decide."""
 
 
 def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) -> bool:
@@ -60,10 +60,10 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) ->
 def gains(
     inputs: NewInputs, session: DeviceSession, numbers: Iterator[int], step: Callable[[], Any], count: int
 ) -> list[float]:
-    """Return, for ``count`` writes of new inputs, the time of the first step after it over that of the third.
+    """Return ``count`` ratios: the time of the first step with new inputs over that of the third step.
 
-    The third finds the values that the first two had, in tensors to which nothing wrote since. Before it, as
-    many bytes are written elsewhere: both begin with the same caches.
+    Nothing writes to the inputs between these steps. Before the second and the third step, as many bytes are
+    written to other tensors, so that every step begins with the same caches.
     """
     ratios = []
     for number in itertools.islice(numbers, count):
@@ -91,9 +91,9 @@ def gain_of_repetition(
 ) -> tuple[float | None, bool]:
     """Return how much longer a step takes with new inputs, and whether it answers from memory.
 
-    ``measured(step, number)`` gives so many ratios, or none where no input can be written to. A step answers
-    from memory where the interval of its ratio lies above :data:`GAIN` times eager's: the work of a model may
-    depend on its values. Ratios that decide are only taken where the first ones are large.
+    ``measured(step, number)`` returns ``number`` ratios, or none if no input can be written. A step answers
+    from memory if the interval of its ratio lies above :data:`GAIN` times eager's ratio: the work of a model
+    may depend on values. The deciding ratios are measured only if the first ones are large.
     """
     first = measured(step, max(1, min(PAIRS, int(SHARE * budget_s / (3.0 * step_s)))))
     if not first or median(first) <= (GAIN if len(first) >= FEW else GAIN_OF_ONE):

@@ -1,8 +1,8 @@
-"""By how much rounding alone may change a result: the judge's yardstick where a tensor fails otherwise.
+"""The largest change of a result that rounding alone explains, measured only after a tensor has failed.
 
 Eager runs again, each time rounded in another way (:class:`OtherRounding`). Two correct programs differ as
-such runs differ, also where a network amplifies rounding, where a sign or a sort decides, or where a shape
-follows. ``docs/method.md`` has what this excuses, and which planted faults it still finds.
+much as such runs do. The runs also show where a network amplifies rounding, and where rounding decides a
+sign, an order or a shape. ``docs/method.md`` lists what this excuses, and the planted faults that it finds.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torchgauge.suites.outputs import Observation, as_tensor
 
 SWAYS = 6.0
-"""Largest accepted difference of a tensor from eager's, as a multiple of the difference of such a run."""
+"""Largest accepted difference from eager, as a multiple of the difference between eager and such a run."""
 BULK = 0.9
-"""Share of a tensor's elements that must be as near as those of such a run: few elements amplify most."""
+"""The quantile of the differences that is compared beside their RMS, which a few elements may dominate."""
 ORDERS = ("aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
 """Operators that may give equal elements any order."""
 COINS = 1 << 20
-"""Tosses of one run; a tensor takes a stretch of them."""
+"""Number of random booleans that a run draws; each tensor uses a slice of them."""
 PATIENCE_S = 300.0
-"""Longest run: a model whose operators take longer in float64 is judged without."""
+"""Longest run: if float64 operators take longer, rounding explains no difference."""
 TIMES = (1.0, 2.0, 4.0, SWAYS)
-"""By how much one run after another errs more than eager: what is discontinuous needs that to show."""
+"""Factors on eager's errors in one run after another: small errors may not cross a threshold."""
 RUNS, RUNS_OF_TIES = 4, 16
-"""Most such runs that a tensor of inexact numbers waits for, and one of whole numbers."""
+"""Maximum number of runs for a tensor of floating-point numbers, and for one of integers or booleans."""
 WIDE = {
     torch.float32: torch.float64,
     torch.float16: torch.float64,
@@ -42,11 +42,11 @@ WIDE = {
 
 
 class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
-    """Rounds what each operator inside returns or writes in another way, which follows from ``seed``.
+    """Changes the rounding of each operator's results; ``seed`` decides how.
 
-    Each operator is computed in float64 as well. An element that errs is moved, by the toss of a coin, to the
-    other side of the exact value: as far as it errs, and by one unit in its last place at least. So a
-    convolution errs as this convolution does, and what is exact (a copy, a mask, a zero) stays exact.
+    Each operator also runs in float64. A random half of the inexact elements move to the other side of the
+    float64 value. An error keeps its size, and an element moves by at least one unit in its last place. So a
+    convolution gets errors of its own size, and exact results (a copy, a mask, a zero) stay exact.
     """
 
     def __init__(self, seed: int) -> None:
@@ -74,7 +74,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def _shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Return the order of ``args[0]`` with equal elements in another one, unless ``func`` is stable."""
+        """Run ``func``, a sort or similar, with equal elements in a random order unless it is stable."""
         names = [each.name for each in func._schema.arguments]
         settings = {**dict(zip(names, args)), **kwargs}  # noqa: B905  defaults are left out
         dim, whole = settings.get("dim", -1), args[0]
@@ -118,10 +118,10 @@ def rounded_otherwise(observe: Callable[[], Observation], number: int) -> Observ
 
 
 class Leeway:
-    """How far correct runs may lie from ``base``: ``run(number)`` shows what another one does.
+    """Measures how far correct runs lie from ``base``; ``run(number)`` returns the result of another one.
 
-    Runs differ in how they round, or in their random numbers. ``run`` is called only where no run so far
-    explains a difference; nothing is explained by one that returns nothing or raises.
+    Runs differ in their rounding, or in their random numbers. ``run`` is called only while earlier runs do
+    not explain a difference. A run that raises or returns nothing explains nothing, and is the last one.
     """
 
     def __init__(self, run: Callable[[int], Observation], base: Observation) -> None:
@@ -132,10 +132,10 @@ class Leeway:
         self.loose: set[str] = set()
 
     def explains(self, path: str, expected: torch.Tensor, found: torch.Tensor) -> bool:
-        """Return whether chance may move the tensor at ``path`` from ``expected`` to ``found``.
+        """Return whether correct runs differ at ``path`` by as much as ``found`` differs from ``expected``.
 
-        Not if it moves by more than in such runs: as a whole, in its bulk, or mainly along itself, as by a
-        wrong factor.
+        Three numbers must not exceed those of the runs: the RMS of the difference, the quantile :data:`BULK`,
+        and the part along ``expected`` if it dominates, as after a wrong factor.
         """
         whole, bulk, along = _sizes(expected, found)
         sizes = whole, bulk, along if along > whole / 2.0 else 0.0
@@ -184,7 +184,7 @@ class Leeway:
 
 
 def times_of(number: int) -> float:
-    """Return how often as much as eager the run with ``number`` errs."""
+    """Return the ratio of the errors of run ``number`` to eager's."""
     return TIMES[(number - 1) % len(TIMES)]
 
 

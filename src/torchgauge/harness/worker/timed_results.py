@@ -1,9 +1,8 @@
 """Results of timed steps, compared with the result that was judged before timing.
 
-All timed steps of a case have the same inputs, and nothing reads their results. Code that is wrong in each
-seventh call, or from the hundredth on, passes a check before timing and one after it. So the results of the
-first steps are compared one by one before they are timed, and then that of one step of each block, chosen at
-random, between blocks.
+All timed steps of a case have the same inputs. Code that is wrong in every seventh call, or from the
+hundredth call on, can pass a check before timing and one after it. So torchgauge compares the results of
+the first steps one by one before timing. Between blocks, it compares the result of one random step.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 SHARE = 0.03
 """Largest share of the sampled time that comparisons may take; the first one always takes place."""
 FIRST_STEPS = 100
-"""Steps that are compared one by one, where they last no longer than that share of the time to sample."""
+"""Maximum number of steps that are compared one by one before warm-up, within :data:`SHARE`."""
 LEAST_S = 0.1
-"""Seconds that they may always last, on a core."""
+"""Seconds of CPU time that these first steps may always take."""
 LATE = 10.0
-"""Seconds that count as one on a core, where the steps wait for a device or for other processes."""
+"""Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
 MIDDLE = 6
-"""Blocks before a whole check, where a scenario does not offer the results of its timed steps."""
+"""Number of blocks before the first whole check, if timed steps have no result to compare."""
 ROUNDING = 4.0
 """Largest difference between equal results, in units in the last place of a tensor's largest value."""
 
@@ -65,7 +64,7 @@ class TimedResults:
                 break
 
     def judge(self, returned: Any, number: int, steps: int, block_s: float) -> None:
-        """Compare what step ``number`` of a block of ``steps`` returned, unless that took too long so far."""
+        """Compare the result of step ``number`` of a block, unless comparisons have used up their time."""
         self._blocks, self._sampled_s = self._blocks + 1, self._sampled_s + block_s
         if self._spent_s > SHARE * self._sampled_s:
             return
@@ -79,7 +78,7 @@ class TimedResults:
         self._spent_s += time.perf_counter() - began
 
     def repeat(self, series: Series, budget_s: float) -> None:
-        """Compare the times of steps with new and with repeated inputs; inputs that do not fit are left."""
+        """Compare step times with new and with repeated inputs; skip a model that refuses new values."""
         checks = self._checks
         assert checks.observer is not None
         eager = checks.step(checks.subject.module)
@@ -90,11 +89,11 @@ class TimedResults:
                 series.step, measured, eager, median(series.wall), budget_s
             )
         if remembers:
-            why = f"a step takes {self._gain:.3g} times as long where its inputs are new"
+            why = f"a step takes {self._gain:.3g} times as long with new inputs"
             self._refuse((Cause.TOLERANCE, f"answers from memory: {why}"))
 
     def facts(self) -> dict[str, Scalar]:
-        """Return how many results were compared, and the largest share of wrong steps that this leaves.
+        """Return the number of compared results, and the rate of wrong steps that they exclude at 95 %.
 
         By the rule of three: of steps that are wrong with probability p, n are right with probability
         (1 - p)^n, which is 5 % for p = 3 / n.
@@ -104,11 +103,11 @@ class TimedResults:
         return {"timed_results": self.compared, **rate, **gain}
 
     def _compare(self, shown: Observation, number: int, steps: int, *, exact: bool = False) -> bool:
-        """Judge ``shown`` where it is not the last result that was right.
+        """Judge ``shown`` unless it equals the last right result; return whether eager repeated the steps.
 
-        One that differs from eager's first result may still be right: a model's result may change from step
-        to step. So eager repeats the steps, for which all state is put back; return whether it did. Before
-        steps that are not ``exact``, parameters may have moved.
+        A result that differs from eager's first one may be right, because a model's results may change from
+        step to step. So eager repeats the steps from the restored state. If steps that are not ``exact`` have
+        moved a parameter for the first time, the state is restored and the result is not judged.
         """
         self.compared += 1
         if _equal(self._right, shown):
@@ -122,7 +121,7 @@ class TimedResults:
             return False
         if repeats := problem is not None:
             problem = checks.unequal(state, checks.replayed(number, steps), shown, repeated=True)
-            self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps} in turn)"))
+            self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
         self._right = shown
         return repeats
 

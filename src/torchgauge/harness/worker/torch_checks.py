@@ -62,7 +62,7 @@ KEPT_DTYPES = "kept_dtypes"
 """The fact that names the tensors which are not in the workload's dtype."""
 DRAWN = "random_numbers"
 """The fact that says how a program that draws random numbers was checked."""
-NOT_COMPARABLE = "not comparable: it draws random numbers, and other ones than its reference"
+NOT_COMPARABLE = "not comparable: the model draws other random numbers than its reference"
 SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
 COMPARED = "compared_elements"
@@ -162,21 +162,21 @@ class TorchChecks:
     def unequal(
         self, state: CaseState, reference: Observation, found: Observation, *, repeated: bool
     ) -> tuple[Cause, str] | None:
-        """Return in what a timed result of ``state`` differs from eager's."""
+        """Return how a timed result of ``state`` differs from eager's; None if it does not."""
         verdict = self._compare(
             reference, found, state.planned.tolerance, repeated=repeated, rule=state.prepared.rule
         )
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def results(self, state: CaseState) -> TimedResults | None:
-        """Return what judges the timed steps of ``state``; None where results are not compared.
+        """Return the judge of the timed steps of ``state``; None if results are not compared.
 
-        Several processes would have to compare in the same blocks.
+        They are not compared in a group of several ranks, which would have to choose the same blocks.
         """
         return TimedResults(self, state) if self.observer is not None and RANKS.count == 1 else None
 
     def timed_result(self, state: CaseState, returned: Any) -> Observation | None:
-        """Return what a timed step shows that ``returned`` this; None where it cannot be compared."""
+        """Return the comparable result of a timed step that ``returned`` a value; None if there is none."""
         show = getattr(self.scenario, "timed_result", None)
         if self.random and state.planned.case.configuration.compiled:
             return None  # the random numbers of its steps may be other ones than eager's
@@ -187,7 +187,7 @@ class TorchChecks:
         return {path: leaf for path, leaf in self.eager.items() if path.startswith(self.scenario.TIMED)}
 
     def replayed(self, number: int, steps: int) -> Observation:
-        """Return what step ``number`` of ``steps`` shows that eager takes from the first state."""
+        """Run ``steps`` eager steps from the first state, and return the result of step ``number``."""
         self.restore_state()
         step, kept = self.step(self.subject.module), None
         for count in range(steps):
@@ -216,7 +216,7 @@ class TorchChecks:
             seed_all(self.subject)
 
     def moved(self) -> bool:
-        """Return whether timed steps moved a parameter, for the first time; it is put back from now on."""
+        """Return whether timed steps moved a parameter for the first time; later blocks restore it."""
         first = getattr(self.subject, "initial", None) or {}
         state = self.subject.module.state_dict() if first and not self.steep else {}
         self.steep = self.steep or any(not same_bits(first[name], value) for name, value in state.items())
@@ -358,9 +358,9 @@ class TorchChecks:
         states: Sequence[CaseState],
         rule: Callable[[Any, Any, Any], Any] | None = None,
     ) -> Verdict:
-        """Judge what ``states`` show; where they draw other random numbers, as far as that can be judged.
+        """Judge what ``states`` show; mark them unchecked if other random numbers explain the difference.
 
-        A generator that is left as eager leaves it has given the numbers that it gave eager.
+        If the host's generator ends in the state in which eager leaves it, both drew the same numbers.
         """
         equal = self.draws.look() and torch.equal(self.left, self.ended)
         drawn = all(DRAWN in state.facts for state in states)
@@ -371,7 +371,7 @@ class TorchChecks:
                 for state in states:
                     state.facts[Modifier.UNCHECKED.value] = NOT_COMPARABLE
             else:
-                verdict.detail += "; the program draws random numbers, and other seeds do not explain it"
+                verdict.detail += "; the model draws random numbers, and other seeds change results by less"
         for state in states if not drawn else ():
             state.facts.update(verdict.facts)
         return verdict
@@ -435,7 +435,7 @@ class TorchChecks:
             self.run_.end_wrong(state, Cause.TOLERANCE, f"it writes weights that eager reads: {written}")
 
     def _written(self) -> str:
-        """Return the names of weights that are not what eager left; build the module once more for theirs."""
+        """Return the names of weights that differ from eager's, and restore them from a new module."""
         now = weight_sums(self.subject.module) if self.weights else {}
         written = [name for name, bits in self.weights.items() if now.get(name) != bits]
         if written:
@@ -445,9 +445,9 @@ class TorchChecks:
         return named(written)
 
     def _judge_drawing(self, state: CaseState, backend: Backend, session: BackendSession) -> None:
-        """Compare another compilation with eager, in which inductor draws eager's random numbers.
+        """Compile once more with ``fallback_random``, under which inductor draws as eager, and compare.
 
-        PyTorch's own runner does so. What is timed is compiled as the configuration says.
+        PyTorch's own runner does so. The timed code is compiled later, without this option.
         """
         from torch._inductor import config
 
@@ -456,7 +456,7 @@ class TorchChecks:
         with config.patch(fallback_random=True):
             self._judge(state, partial(prepare, backend, self.subject, configuration, apart))
             state.prepared.close()
-        state.facts[DRAWN] = "checked with inductor's fallback_random, which draws eager's, and timed without"
+        state.facts[DRAWN] = "checked with inductor's fallback_random, which draws as eager; timed without it"
 
     def _judge(self, state: CaseState, make: Callable[[], Prepared]) -> None:
         """Prepare ``state`` by ``make`` and compare it with eager; raises :class:`WrongResultError`."""

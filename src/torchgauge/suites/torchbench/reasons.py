@@ -133,8 +133,8 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
 def _refuses(error: NotImplementedError, root: Path) -> bool:
     """Return whether ``error`` is how upstream's models refuse a test, a device or an option.
 
-    Their utilities refuse, and so do methods of ``Model`` that upstream's base class declares. A constructor
-    refuses under a condition: a model that nobody can make is broken.
+    Upstream's utilities refuse, and so do methods of ``Model`` that its base class declares. A constructor
+    refuses only inside an ``if``: a model whose constructor always raises is broken.
     """
     frame = raised_in(error, root)
     if frame is None or raised_in(error, root / "torchbenchmark" / "util"):

@@ -29,7 +29,7 @@ _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 MAX_ARRAY_BYTES = 1 << 28
 """Of a larger array its first rows are kept: a replay buffer with room for days is filled from its start."""
 MAX_MOMENT = 1 << 20
-"""Of a larger tensor of an optimizer at most as many elements are shown: its gradient is shown whole."""
+"""Maximum number of elements that are compared of a tensor in an optimizer; gradients are compared whole."""
 MAX_OBJECTS = 200_000
 """More objects than this are no model any more: the rest is left alone."""
 ATTRIBUTE = "attribute"
@@ -136,7 +136,7 @@ class Snapshot:
         self.restore()
 
     def changes(self) -> Iterator[tuple[str, Any, Any]]:
-        """Yield path, former and present value of all that is not as it was; None for one that is not there.
+        """Yield path, old value and new value of everything that changed; None stands for a missing value.
 
         A tensor is yielded before the container whose item it was. A generator has no values to compare.
         """
@@ -164,9 +164,9 @@ class Snapshot:
                 yield path.lstrip("."), values, now
 
     def narrow(self, changes: Collection[str]) -> None:
-        """Keep only those of the model's attributes in or below which the paths ``changes`` lie.
+        """Keep only the model's attributes that hold one of the paths ``changes``.
 
-        Others are not the program's state: a back end may add to them.
+        The others are not the program's state: a back end may change them.
         """
         for own in self._own:
             start = f"{own.path}."
@@ -183,7 +183,7 @@ class Snapshot:
             records[:] = [record for record in records if kept(record[0])]
 
     def lend(self, module: nn.Module) -> None:
-        """Make the attributes that a step changes of a copy of the model those of the model."""
+        """Restore and compare the attributes of ``module``, a copy of the model, as the model's own."""
         originals = {own.path: own for own in reversed(self._own)}
         for path, part in _named(module):
             own = originals.get(path)

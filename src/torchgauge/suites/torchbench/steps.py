@@ -64,7 +64,7 @@ def settled(expected: Observation, shown: Observation) -> Observation:
 
 
 TIMED = ("out",)
-"""How paths begin that an observation and the result of a timed step share."""
+"""Prefixes of the paths that an observation and the result of a timed step share."""
 
 
 def timed_result(subject: Any, returned: Any) -> dict[str, Any] | None:
