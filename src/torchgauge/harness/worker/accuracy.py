@@ -91,14 +91,6 @@ class Verdict:
         return math.sqrt(self.reference_squares / self.elements) if self.elements else None
 
 
-class WrongResultError(Exception):
-    """Code computes something else than its reference."""
-
-    def __init__(self, cause: Cause, detail: str) -> None:
-        super().__init__(detail)
-        self.cause = cause
-
-
 @contextmanager
 def _judging() -> Iterator[None]:
     """Raise what is raised inside as an error of the judge: no model and no device is to blame."""

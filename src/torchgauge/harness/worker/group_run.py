@@ -23,7 +23,6 @@ from torchgauge.harness.scenarios.own_run import Run, detailed, measured
 from torchgauge.harness.scenarios.scenario import Subject, require
 from torchgauge.harness.timing_lock_client import TimingLockClient
 from torchgauge.harness.worker import case_measurements
-from torchgauge.harness.worker.accuracy import WrongResultError
 from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.clock_watch import UNKNOWN, ClockWatch, without_times
 from torchgauge.harness.worker.closer_look import CloserLook
@@ -36,7 +35,7 @@ from torchgauge.harness.worker.roofline import attainable
 from torchgauge.harness.worker.series import Series
 from torchgauge.harness.worker.shared_budget import SharedBudget
 from torchgauge.harness.worker.timing import measure, warm_up
-from torchgauge.harness.worker.verdicts import outcome_of, sound
+from torchgauge.harness.worker.verdicts import WrongResultError, outcome_of, sound
 from torchgauge.records import (
     AUTOCAST,
     Cause,

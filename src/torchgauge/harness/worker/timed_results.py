@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torchgauge.harness.worker.accuracy import WrongResultError
 from torchgauge.harness.worker.observer import same_bits
 from torchgauge.harness.worker.other_inputs import gain_of_repetition, gains
+from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Cause, Scalar
 from torchgauge.suites.outputs import Observation, to_host
 

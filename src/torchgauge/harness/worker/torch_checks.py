@@ -22,7 +22,6 @@ from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import (
     Verdict,
-    WrongResultError,
     compare,
     nonfinite,
     spread,
@@ -44,6 +43,7 @@ from torchgauge.harness.worker.rounding import Leeway, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
 from torchgauge.harness.worker.timed_results import TimedResults
+from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.outputs import Observation, elements
 from torchgauge.suites.placing import named

@@ -37,6 +37,14 @@ _BUILDING = frozenset({Phase.IMPORT, Phase.BUILD, Phase.EAGER})
 """Phases in which a package is imported for the first time, and breaks what imports it."""
 
 
+class WrongResultError(Exception):
+    """Code computes something else than its reference."""
+
+    def __init__(self, cause: Cause, detail: str) -> None:
+        super().__init__(detail)
+        self.cause = cause
+
+
 def outcome_of(
     error: BaseException, case: str, phase: Phase, session: DeviceSession, remedies: Remedies
 ) -> Outcome:
