@@ -11,7 +11,7 @@ MESSAGE_LIMIT = 2000
 """Characters of a message that count."""
 
 _NOISE = (
-    (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
+    (re.compile(r"\b0x[0-9a-fA-F]+"), "0x?"),
     (re.compile(r"(?:/[\w.\-+@]+){2,}/?"), "PATH"),
     (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:x\d+)*(?:[mnuµ]?s|[kKMGT]?i?B)?\b"), "N"),
     (re.compile(r"\s+"), " "),
