@@ -33,6 +33,7 @@ def failed(message: str, kind: type[Exception] = RuntimeError, cause: Exception 
         ("cannot open /home/ann/models/a.bin", "cannot open /srv/ci/cache/b.bin"),
         ("expected size 128 but got 256", "expected size 4 but got 9"),
         ("loss is 1.5e-3", "loss is 2.25"),
+        ("shapes 302340x64 and 5x3", "shapes 24x64 and 5x3"),
         ("two\n  lines", "two lines"),
     ],
 )
