@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.suites.suite import seed_all
 
 ITERATIONS = 1
 TIMED = ("out",)
@@ -31,7 +32,7 @@ def observe(subject: Subject) -> dict[str, Any]:
     """The outputs of one seeded forward pass, on the host."""
     from torchgauge.suites.outputs import observe as to_host
 
-    subject.session.seed(subject.seed)
+    seed_all(subject)
     return to_host(subject.forward())
 
 

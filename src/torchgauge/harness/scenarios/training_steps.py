@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.suites.suite import seed_all
 
 ITERATIONS = 2
 TIMED = ("iteration0.loss", "iteration0.grad.")
@@ -48,7 +50,7 @@ def observe(subject: Subject) -> dict[str, Any]:
     optimizer, inputs = _optimizer(subject, CHECKED_RATE), _inputs(subject)
     seen: dict[str, Any] = {}
     for iteration in range(ITERATIONS):
-        subject.session.seed(subject.seed + iteration)
+        seed_all(replace(subject, seed=subject.seed + iteration))
         loss = _backward(subject, optimizer, inputs)
         shown = {"loss": loss, "grad": _gradients(subject)}
         shown["input_grad"] = {path: leaf.grad for path, leaf in inputs if leaf.grad is not None}

@@ -67,6 +67,7 @@ class Observer:
         subject = self._with(call)
         try:
             while 0 < len(self.contracts) < RESULTS:
+                self._snapshot.restore()
                 subject.forward()
         finally:
             self._snapshot.restore()

@@ -34,6 +34,8 @@ FEW, PAIRS = 5, 20
 """Number of first ratios from which :data:`GAIN` replaces :data:`GAIN_OF_ONE`, and their largest number."""
 DECIDING = (8, 100)
 """Smallest and largest number of the ratios that decide."""
+LEAST_GAIN_S = 15e-6
+"""Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
 SHARE, DECIDING_S = 0.02, 2.0
 """Share of the time to sample for the first ratios, and seconds for those that decide."""
 
@@ -78,7 +80,7 @@ def gains(
             step()
             session.synchronize()
             times.append(time.perf_counter() - began)
-        ratios.append(times[0] / times[2])
+        ratios.append(times[0] / (times[2] + LEAST_GAIN_S))
     return ratios
 
 
