@@ -161,7 +161,7 @@ class GroupRun:
                 more = [f"a checked step entered it {counted(own.least, 'time')}"] if count else []
                 raise NotRunError("; ".join([problem, *more, *state.prepared.degraded]))
             if checked:
-                own.least = count // steps
+                own.least = min(1, count // steps)  # the number of graphs may differ from step to step
         if any(entered.values()):
             raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
         if self.memory_format and self.subject is not None:

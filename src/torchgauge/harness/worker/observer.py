@@ -102,8 +102,9 @@ class Observer:
     def new_inputs(self) -> Iterator[NewInputs]:
         """Yield what writes other values into the inputs; they are put back at the end."""
         inputs = {name: self._live[name] for name in ("args", "kwargs")}
+        self._snapshot.restore()
         try:
-            yield NewInputs(inputs, self._snapshot.restore, self._snapshot.tensors.values())
+            yield NewInputs(inputs, self._snapshot.tensors.values())
         finally:
             self._snapshot.restore()
 

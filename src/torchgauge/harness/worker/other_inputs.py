@@ -107,27 +107,31 @@ def gain_of_repetition(
 
 
 class NewInputs:
-    """Writes other values into ``inputs``, which ``restore`` puts back before."""
+    """Writes other values into the ``restorable`` tensors of ``inputs``."""
 
-    def __init__(
-        self, inputs: Any, restore: Callable[[], None], restorable: Collection[torch.Tensor]
-    ) -> None:
-        self._inputs, self._restore, self._restorable = inputs, restore, restorable
+    def __init__(self, inputs: Any, restorable: Collection[torch.Tensor]) -> None:
         known = {id(each) for each in restorable}
-        self._elsewhere = [
-            leaf.detach().clone()
-            for _, leaf in leaves(inputs, "")
-            if isinstance(leaf, torch.Tensor) and id(leaf) in known
+        tensors = [
+            leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor) and id(leaf) in known
         ]
+        self._inputs = [(tensor, tensor.detach().clone()) for tensor in tensors]
+        self._elsewhere = [(first.clone(), first) for _, first in self._inputs]
 
     def renew(self, number: int) -> bool:
         """Write the values of ``number``; return whether there was a tensor for them."""
-        self._restore()
-        return alter(self._inputs, self._restorable, number)
+        return _renew(self._inputs, number)
 
     def write_elsewhere(self, number: int) -> None:
         """Write as much into tensors that no step reads."""
-        alter(self._elsewhere, self._elsewhere, number)
+        _renew(self._elsewhere, number)
+
+
+def _renew(pairs: list[tuple[torch.Tensor, torch.Tensor]], number: int) -> bool:
+    tensors = [tensor for tensor, _ in pairs]
+    with torch.no_grad():
+        for tensor, first in pairs:
+            tensor.copy_(first)
+    return alter(tensors, tensors, number)
 
 
 class OtherInputs:

@@ -134,6 +134,18 @@ class WholeStep(torch.nn.Module):  # type: ignore[misc]
         return self.run()
 
 
+class Called(torch.nn.Module):  # type: ignore[misc]
+    """A call as a module: many models of upstream replace one module by another only."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the call."""
+        return self.call(*args, **kwargs)
+
+
 @dataclasses.dataclass
 class Instance:
     """One object of upstream's ``Model`` on one device: it alone decides what its next step runs.
@@ -159,7 +171,7 @@ class Instance:
             if isinstance(self.module, WholeStep):
                 setattr(self.model, self.module.test, call)
             else:
-                self.model.set_module(call)
+                self.model.set_module(call if isinstance(call, torch.nn.Module) else Called(call))
         except NotImplementedError as error:
             raise NotOfferedError(
                 f"upstream's step takes no other module, so none is compiled: {error}"
