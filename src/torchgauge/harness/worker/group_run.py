@@ -142,7 +142,7 @@ class GroupRun:
     def observed(self, state: CaseState, steps: int = 1, *, checked: bool = False) -> Iterator[None]:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
-        Each must enter it as often as a ``checked`` step, on average. A later TorchBench step may call its
+        Each must enter it where a ``checked`` step does, on average. A later TorchBench step may call its
         module less often than the first one, if eager's does so too. Every block needs at least one entry.
         """
         before = self._entered()
