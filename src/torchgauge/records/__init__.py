@@ -64,6 +64,7 @@ from torchgauge.records.result import Accuracy, Failure, Outcome, Realised, Resu
 from torchgauge.records.schedule import Schedule
 from torchgauge.records.status import (
     ATTEMPTED,
+    BY_FACT,
     CAUSES_OF,
     INCOMPLETE,
     UNCOUNTED,
@@ -83,6 +84,7 @@ from torchgauge.records.status import (
 __all__ = [
     "ATTEMPTED",
     "AUTOCAST",
+    "BY_FACT",
     "CAUSES_OF",
     "GRAVEST",
     "INCOMPLETE",

@@ -128,6 +128,9 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 
+BY_FACT = (Modifier.UNCHECKED, Modifier.REUSES_OUTPUT, Modifier.TIES)
+"""Modifiers of a passed row that has the fact of their name."""
+
 UNTIMED = frozenset({Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY})
 """Modifiers that keep the step times of a row out of every mean, claim, trend and comparison."""
 

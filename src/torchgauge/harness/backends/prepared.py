@@ -102,11 +102,10 @@ class Entries:
     """Counts how often code that a backend made for one case is entered: evidence that the case ran.
 
     ``watched`` says whether every entry is counted; torch that lets nobody count is not ``watched``.
-    ``least`` is the number of entries that each step must have: that of the checked step, where it is known.
     """
 
     def __init__(self) -> None:
-        self.count, self.watched, self.least = 0, False, 1
+        self.count, self.watched = 0, False
 
     def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that counts itself and runs ``call``."""

@@ -98,7 +98,7 @@ class Scenario(Protocol):
         """Module that the worker imports, with ``enter()``, ``step(subject)`` and ``observe(subject)``.
 
         Without ``observe`` nothing is compared, and rows are unchecked. ``ITERATIONS`` is the number of steps
-        in an observation. If it is set, a timed step must enter compiled code where an observed one does.
+        in an observation, 1 by default, each of which must enter compiled code.
         ``timed_result(subject, returned)`` returns the result of a timed step for comparison. ``TIMED`` holds
         the prefixes of the paths that it shares with an observation. A scenario that does not measure steps
         has ``run(all_series, session, settings)``, which returns the measurements of each series by its key.

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from torchgauge.harness.backends.prepared import Prepared
-from torchgauge.records import Accuracy, Measurement, Modifier, Outcome, Phase, PlannedCase, Scalar, Status
+from torchgauge.records import (
+    BY_FACT,
+    Accuracy,
+    Measurement,
+    Modifier,
+    Outcome,
+    Phase,
+    PlannedCase,
+    Scalar,
+    Status,
+)
 
 
 def _not_prepared() -> None:
@@ -39,8 +49,7 @@ class CaseState:
         degraded = [*made.degraded, *self.degraded]
         modifiers = [Modifier.DEGRADED] if degraded else []
         if outcome.status is Status.PASS:
-            marked = (Modifier.UNCHECKED, Modifier.REUSES_OUTPUT, Modifier.TIES)
-            modifiers += [modifier for modifier in marked if modifier.value in self.facts]
+            modifiers += [modifier for modifier in BY_FACT if modifier.value in self.facts]
         facts = {**self.facts, **made.evidence, **({"degraded": "; ".join(degraded)} if degraded else {})}
         return replace(
             outcome,

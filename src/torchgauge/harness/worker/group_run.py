@@ -139,11 +139,11 @@ class GroupRun:
             self.events.point(NOBODY)
 
     @contextmanager
-    def observed(self, state: CaseState, steps: int = 1, *, checked: bool = False) -> Iterator[None]:
+    def observed(self, state: CaseState, steps: int = 1) -> Iterator[None]:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
-        Each must enter it where a ``checked`` step does, on average. A later TorchBench step may call its
-        module less often than the first one, if eager's does so too. Every block needs at least one entry.
+        There must be an entry for each step on average: the number of graphs may differ from step to step. A
+        later TorchBench step may leave its module out, if eager's does so too. A block needs one entry.
         """
         before = self._entered()
         yield
@@ -151,17 +151,14 @@ class GroupRun:
         own, name = state.prepared.entries, state.planned.case.configuration.name
         count = entered.pop(_code_of(state))
         if own is not None and own.watched:
-            due = steps * own.least
+            due = steps
             if count < due and self.subject is not None:
                 due = max(1, int(due * self.subject.built.least_calls(self.subject)))
             if count < due:
                 problem = (
                     f"{NOT_RUN}: {counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
                 )
-                more = [f"a checked step entered it {counted(own.least, 'time')}"] if count else []
-                raise NotRunError("; ".join([problem, *more, *state.prepared.degraded]))
-            if checked:
-                own.least = min(1, count // steps)  # the number of graphs may differ from step to step
+                raise NotRunError("; ".join([problem, *state.prepared.degraded]))
         if any(entered.values()):
             raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
         if self.memory_format and self.subject is not None:

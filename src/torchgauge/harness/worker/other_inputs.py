@@ -1,9 +1,9 @@
 """Whether compiled code computes its result, or only remembers it.
 
 Every observation and every timed step of a case has the same inputs. Code that answers from memory, or reads
-a copy of its inputs that nobody refreshes, would be right in each of them and quick. So it is asked once more
-with other values in the very same tensors: where eager's result moves, its own has to. One that follows its
-inputs in part is not found: nobody says what is right for these values.
+a copy of its inputs that nobody refreshes, would be right in each of them and quick. So it runs once more
+with other values in the very same tensors: where eager's result moves, its own has to. A result that follows
+its inputs in part is not found. Single steps with new and with repeated values are timed as well.
 """
 
 from __future__ import annotations
@@ -47,16 +47,20 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) ->
     are none, those of whole numbers with two dimensions or more are rolled along the last: every value stays
     one that the model knows. Each ``number`` gives other values.
     """
-    known = {id(each) for each in restorable}
-    found = [leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor) and id(leaf) in known]
-    inexact = [each for each in found if each.is_floating_point() or each.is_complex()]
-    whole = [each for each in found if each.ndim >= 2 and each.dtype != torch.bool]
+    tensors = _restorable(inputs, restorable)
+    inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
+    whole = [tensor for tensor in tensors if tensor.ndim >= 2 and tensor.dtype != torch.bool]
     with torch.no_grad():
         for each in inexact:
             each.mul_(0.5 + 0.4 * (0.618034 * number % 1.0))
         for each in () if inexact else whole:
             each.copy_(each.roll(1 + number, -1))
     return bool(inexact or whole)
+
+
+def _restorable(inputs: Any, restorable: Collection[torch.Tensor]) -> list[torch.Tensor]:
+    known = {id(tensor) for tensor in restorable}
+    return [leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor) and id(leaf) in known]
 
 
 def gains(
@@ -110,10 +114,7 @@ class NewInputs:
     """Writes other values into the ``restorable`` tensors of ``inputs``."""
 
     def __init__(self, inputs: Any, restorable: Collection[torch.Tensor]) -> None:
-        known = {id(each) for each in restorable}
-        tensors = [
-            leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor) and id(leaf) in known
-        ]
+        tensors = _restorable(inputs, restorable)
         self._inputs = [(tensor, tensor.detach().clone()) for tensor in tensors]
         self._elsewhere = [(first.clone(), first) for _, first in self._inputs]
 

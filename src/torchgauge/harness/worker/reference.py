@@ -94,7 +94,7 @@ def _observe(
     untied: bool = False,
     later: int = 0,
 ) -> tuple[Observation, bool]:
-    """What the model returns on the host, seeded ``later``, and whether it draws random numbers."""
+    """Return the model's result on the host, with ``later`` added to its seed, and whether it draws."""
     session = SeedWatch(torch.manual_seed)
     subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)
     if untied:

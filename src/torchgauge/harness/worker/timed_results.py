@@ -49,19 +49,20 @@ class TimedResults:
         self._checks, self._state = checks, state
         self._right: Observation = {}
         self._blocks, self._sampled_s, self._spent_s = 0, 0.0, 0.0
-        self.compared, self._gain = 0, None  # type: int, float | None
+        self.compared = 0
+        self._gain: float | None = None
 
     def first_steps(self, step: Callable[[], Any], budget_s: float) -> None:
         """Run up to :data:`FIRST_STEPS` steps and compare the result of each."""
-        spent, count = _Spent(), 0
-        self._checks.restore_state()
-        while count < FIRST_STEPS and spent() < max(LEAST_S, SHARE * budget_s):
+        limit_s = max(LEAST_S, SHARE * budget_s)
+        cpu_end, wall_end = time.process_time() + limit_s, time.perf_counter() + LATE * limit_s
+        self._checks.restore(parameters=True)
+        for number in range(FIRST_STEPS):
+            if time.process_time() > cpu_end or time.perf_counter() > wall_end:
+                return
             shown = self._checks.timed_result(self._state, step())
-            count += 1
-            if shown is None:
-                break
-            if self._compare(shown, count - 1, count, exact=True):
-                break
+            if shown is None or self._compare(shown, number, number + 1, exact=True):
+                return
 
     def judge(self, returned: Any, number: int, steps: int, block_s: float) -> None:
         """Compare the result of step ``number`` of a block, unless comparisons have used up their time."""
@@ -109,16 +110,17 @@ class TimedResults:
         step to step. So eager repeats the steps from the restored state. If steps that are not ``exact`` have
         moved a parameter for the first time, the state is restored and the result is not judged.
         """
-        self.compared += 1
         if _equal(self._right, shown):
+            self.compared += 1
             return False
         checks, state = self._checks, self._state
         eager = not state.planned.case.configuration.compiled
         shown = {path: to_host(leaf) for path, leaf in shown.items()}
         problem = checks.unequal(state, checks.timed_reference(), shown, repeated=eager)
         if problem is not None and not exact and checks.moved():
-            checks.restore_state()
+            checks.restore(parameters=True)
             return False
+        self.compared += 1
         if repeats := problem is not None:
             problem = checks.unequal(state, checks.replayed(number, steps), shown, repeated=True)
             self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
@@ -128,18 +130,8 @@ class TimedResults:
     def _refuse(self, problem: tuple[Cause, str] | None) -> None:
         """Raise :class:`WrongResultError` for a problem, after putting back what the steps changed."""
         if problem is not None:
-            self._checks.restore_state()
+            self._checks.restore(parameters=True)
             raise WrongResultError(problem[0], f"right before timing, wrong while timed: {problem[1]}")
-
-
-class _Spent:
-    """Seconds on the cores since construction, or a tenth of those on the clock."""
-
-    def __init__(self) -> None:
-        self._cpu, self._wall = time.process_time(), time.perf_counter()
-
-    def __call__(self) -> float:
-        return max(time.process_time() - self._cpu, (time.perf_counter() - self._wall) / LATE)
 
 
 def _equal(one: Observation, other: Observation) -> bool:

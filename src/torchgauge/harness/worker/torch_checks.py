@@ -188,7 +188,7 @@ class TorchChecks:
 
     def replayed(self, number: int, steps: int) -> Observation:
         """Run ``steps`` eager steps from the first state, and return the result of step ``number``."""
-        self.restore_state()
+        self.restore(parameters=True)
         step, kept = self.step(self.subject.module), None
         for count in range(steps):
             returned = step()
@@ -199,17 +199,12 @@ class TorchChecks:
         """Which result of ``state`` does not follow its inputs; empty where each does, or nobody can say."""
         return self.others.unmoved(state.prepared.call) if self.others else ""
 
-    def restore(self) -> None:
-        """Give the next steps the inputs, buffers and random numbers that the first ones had."""
-        if self.steep:
-            self.restore_state()
-        elif self.observer is not None:
-            self.observer.restore()
-            seed_all(self.subject)
+    def restore(self, *, parameters: bool = False) -> None:
+        """Give the next steps the inputs, buffers and random numbers that the first ones had.
 
-    def restore_state(self) -> None:
-        """Restore as :meth:`restore` does, and the parameters where the scenario's steps change them."""
-        if hasattr(self.scenario, "restore"):
+        Restore ``parameters`` too where the scenario's steps change them.
+        """
+        if (parameters or self.steep) and hasattr(self.scenario, "restore"):
             self.scenario.restore(self.subject)
         if self.observer is not None:
             self.observer.restore()
@@ -217,7 +212,7 @@ class TorchChecks:
 
     def moved(self) -> bool:
         """Return whether timed steps moved a parameter for the first time; later blocks restore it."""
-        first = getattr(self.subject, "initial", None) or {}
+        first = self.subject.initial or {}
         state = self.subject.module.state_dict() if first and not self.steep else {}
         self.steep = self.steep or any(not same_bits(first[name], value) for name, value in state.items())
         return bool(state) and self.steep
@@ -472,10 +467,9 @@ class TorchChecks:
         verdict = None
         if self.observer is not None:
             run.enter(Phase.ACCURACY, state)
-            steps = getattr(self.scenario, "ITERATIONS", 0)
             try:
                 with run.running(state):
-                    with run.observed(state, steps or 1, checked=steps > 0):
+                    with run.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
                         found = self.observer.observe(state.prepared.call)
                     self.left = torch.get_rng_state()
                     self.observer.repeat(state.prepared.call)

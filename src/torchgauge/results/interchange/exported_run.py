@@ -31,7 +31,7 @@ class ExportedCase:
 
     @property
     def process(self) -> tuple[Any, ...]:
-        """What holds for all cases of a process: variables, CPUs, threads and the layout of tensors."""
+        """Return what all cases of a process share: variables, CPUs, threads and the layout of tensors."""
         layout = json.loads(self.row["configuration_compile"] or "{}").get("memory_format")
         return (*(self.row[name] for name in _SAME_PROCESS), layout)
 

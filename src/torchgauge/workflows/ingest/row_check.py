@@ -17,6 +17,7 @@ from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.harness.run.rows import DERIVED
 from torchgauge.harness.scenarios.scenario import final_metric
 from torchgauge.records import (
+    BY_FACT,
     CAUSES_OF,
     INCOMPLETE,
     SCHEMA_VERSION,
@@ -48,13 +49,7 @@ MOST_ATTEMPTS = 100
 """At one case; nobody asks for more."""
 MOST_COSINE = 1.0 + 1e-6
 """Of a cosine that was computed in float32."""
-OF_A_RUN = DERIVED | {
-    Modifier.DEGRADED,
-    Modifier.UNCHECKED,
-    Modifier.REUSES_OUTPUT,
-    Modifier.TIES,
-    Modifier.FLAKY,
-}
+OF_A_RUN = DERIVED | {Modifier.DEGRADED, Modifier.FLAKY, *BY_FACT}
 """The modifiers that a run gives; the others are a reader's."""
 _REFERENCE = re.compile(
     r"second run|(eager and )?(float64 on the host|([a-z0-9_]+ )?eager (alone|on the host): [^\n]+)"
@@ -163,9 +158,7 @@ def _check_modifiers(row: Any, case_id: str) -> None:
         raise RefusedSetError(Reason.ROW, f"{case_id}: its modifiers are not those of a run")
     told = {
         Modifier.DEGRADED: bool(facts.get(Modifier.DEGRADED.value)),
-        Modifier.UNCHECKED: row.status is Status.PASS and Modifier.UNCHECKED.value in facts,
-        Modifier.REUSES_OUTPUT: row.status is Status.PASS and Modifier.REUSES_OUTPUT.value in facts,
-        Modifier.TIES: row.status is Status.PASS and Modifier.TIES.value in facts,
+        **{modifier: row.status is Status.PASS and modifier.value in facts for modifier in BY_FACT},
     }
     for modifier, reason in told.items():
         if reason != (modifier in row.modifiers):
