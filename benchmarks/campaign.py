@@ -1,7 +1,8 @@
 """A whole campaign against PyTorch's own benchmark runner: wall time and precision, on one machine.
 
 Both sides take the same models through accuracy, eager, inductor and compile time: float32 inference on the
-CPU, equal batches and images, OMP_NUM_THREADS threads, kernels compiled one after another. Each side has a
+CPU or on ``--device``, equal batches and images, OMP_NUM_THREADS threads, kernels compiled one after another.
+Each side has a
 compile cache and a temporary folder of its own that are empty at the start; a side's processes share them,
 as a user's would. The peer takes two processes for a model (accuracy, then performance), torchgauge one
 campaign:
@@ -155,7 +156,9 @@ class CampaignBenchmark:
     def peer(self, unit: Unit) -> list[ModelRecord]:
         """One model on a side of the peer: its accuracy run, then its performance run."""
         (model,) = unit.models
-        peer = campaign_peer.Peer(self.settings.peer_python, self.runner, self.environment(PEER))
+        peer = campaign_peer.Peer(
+            self.settings.peer_python, self.runner, self.environment(PEER), self.settings.device
+        )
         runs: list[Any] = []
         for run in (peer.accuracy, peer.performance):
             try:
@@ -174,7 +177,8 @@ class CampaignBenchmark:
         for folder in (store, kept):
             shutil.rmtree(folder, ignore_errors=True)
         command = [sys.executable, "-m", "torchgauge.cli.main", "run", "timm", "--models"]
-        command += [",".join(f"timm/{model}" for model in unit.models), "--device", "cpu"]
+        command += [",".join(f"timm/{model}" for model in unit.models)]
+        command += ["--device", self.settings.device]
         command += ["--mode", "inference", "--config", "eager,inductor", "--dtype", "float32"]
         command += ["--store", str(store), "--json", *VARIANTS[unit.side]]
         log = self.work / unit.side / f"run-{number}.log"

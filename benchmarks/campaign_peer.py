@@ -70,6 +70,7 @@ class Peer:
     python: str
     folder: Path
     environment: dict[str, str]
+    device: str
 
     @property
     def output(self) -> Path:
@@ -101,7 +102,7 @@ class Peer:
         for old in self.output.glob(f"{model}-{what}*"):
             old.unlink()
         command = [self.python, __file__, str(self.folder), f"--{what}", "--inference", "--float32"]
-        command += ["--device", "cpu", "--inductor", "--only", model, "--batch-size", str(batch)]
+        command += ["--device", self.device, "--inductor", "--only", model, "--batch-size", str(batch)]
         command += ["--output", str(table), *(["--dump-raw-metrics"] if what == "performance" else [])]
         with log_file.open("wb") as log:
             options = {"env": self.environment, "cwd": self.output, "stderr": subprocess.STDOUT}

@@ -52,6 +52,7 @@ class Settings:
     chunk: int
     threads: int
     peer_python: str
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ def settings_of(arguments: Sequence[str]) -> tuple[Settings, Path]:
     parser.add_argument("--chunk", type=int, default=3, help="models until the sides change")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="OMP_NUM_THREADS")
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter of the peer")
+    parser.add_argument("--device", default="cpu", help="torch's name of the device of both sides")
     given = parser.parse_args(arguments)
     models, variants = tuple(given.models.split(",")), tuple(given.variants.split(","))
     unknown = [name for name in models if name not in batches()]
@@ -105,5 +107,6 @@ def settings_of(arguments: Sequence[str]) -> tuple[Settings, Path]:
     if unknown or given.chunk < 1 or given.threads < 1:
         parser.error(f"unknown: {', '.join(unknown)}" if unknown else "--chunk and --threads are 1 or more")
     torchbench = str(Path(given.torchbench).resolve())
-    settings = Settings(torchbench, models, variants, given.chunk, given.threads, given.peer_python)
+    peer_python, device = given.peer_python, given.device
+    settings = Settings(torchbench, models, variants, given.chunk, given.threads, peer_python, device)
     return settings, Path(given.work)

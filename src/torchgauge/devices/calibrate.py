@@ -20,6 +20,9 @@ from torchgauge.records import Calibration
 GEMM_TARGET_S = 0.03
 GEMM_SMALLEST, GEMM_LARGEST = 256, 8192
 COPY_BYTES = 64 << 20
+ROW_S = 2e-3
+"""Seconds that a row of copies takes at least: synchronising at its ends is then a small part."""
+MOST_COPIES = 4096
 LAUNCHES, ROWS = 100, 15
 REPEATS = 5
 
@@ -93,13 +96,28 @@ def product_times(session: DeviceSession, dtype: str, repeats: int = REPEATS) ->
 
 
 def copy_times(session: DeviceSession, repeats: int = REPEATS) -> list[float]:
-    """Seconds of each copy of ``COPY_BYTES`` on the device."""
+    """Seconds of a copy of ``COPY_BYTES`` on the device, from each of ``repeats`` rows of copies."""
+    row, copies = row_of_copies(session, COPY_BYTES)
+    return [seconds / copies for seconds in times_of(session, row, repeats)]
+
+
+def row_of_copies(session: DeviceSession, size: int) -> tuple[Callable[[], None], int]:
+    """A step that copies ``size`` bytes on the device so often that it lasts ``ROW_S``, and how often.
+
+    One copy of 64 MiB takes an H100 45 microseconds, of which the two synchronisations would be a third.
+    """
     import torch
 
-    source = torch.ones(COPY_BYTES, dtype=torch.uint8, device=session.torch_device)
+    source = torch.ones(max(1, size), dtype=torch.uint8, device=session.torch_device)
     target = torch.empty_like(source)
-    target.copy_(source)
-    return times_of(session, lambda: target.copy_(source), repeats)
+
+    def row(copies: int) -> None:
+        for _ in range(copies):
+            target.copy_(source)
+
+    timed(session, partial(row, 1))
+    copies = min(MOST_COPIES, 1 + int(ROW_S / timed(session, partial(row, 1))))
+    return partial(row, copies), copies
 
 
 def launch_times(session: DeviceSession, rows: int = ROWS) -> list[float]:

@@ -20,6 +20,10 @@ CHOSEN = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
 """Variables by which a person chooses the number of threads; torch reads them."""
 
 
+MOST_WORKERS = 8
+"""Workers of a device that are prepared at once at most: more would wait for each other's timing."""
+
+
 class PinningError(Exception):
     """This machine cannot do what a configuration asks for; the message is the reason."""
 
@@ -55,10 +59,11 @@ def pin(placement: Placement, system: Path = SYSTEM) -> dict[str, Scalar]:
     return {"cpus": format_cpus(sorted(wanted)), **_nodes_of(wanted, system)}
 
 
-def set_threads(placement: Placement, default: int | None) -> dict[str, Scalar]:
+def set_threads(placement: Placement, default: int | None, share: int = 1) -> dict[str, Scalar]:
     """Set torch's threads as ``placement`` says, or ``default``; the facts of what torch uses then.
 
-    Where nobody chose how many or where, one CPU stays free: see :func:`spare_threads`.
+    Where nobody chose how many or where, one CPU stays free, or the CPUs are divided by ``share``: see
+    :func:`spare_threads`.
     """
     import torch
 
@@ -67,7 +72,7 @@ def set_threads(placement: Placement, default: int | None) -> dict[str, Scalar]:
     if threads is None and hasattr(os, "sched_getaffinity"):
         usable = len(os.sched_getaffinity(0))
         chosen = placement.cpus or placement.numa is not None or not CHOSEN.isdisjoint(os.environ)
-        threads = min(own, usable) if chosen else spare_threads(own, usable, quota_cores())
+        threads = min(own, usable) if chosen else spare_threads(own, usable, quota_cores(), share)
     if threads is not None and threads != own:
         torch.set_num_threads(threads)
     if placement.interop_threads is not None:
@@ -75,13 +80,16 @@ def set_threads(placement: Placement, default: int | None) -> dict[str, Scalar]:
     return {"threads": torch.get_num_threads(), "interop_threads": torch.get_num_interop_threads()}
 
 
-def spare_threads(own: int, usable: int, quota: float | None) -> int:
+def spare_threads(own: int, usable: int, quota: float | None, share: int = 1) -> int:
     """The ``own`` number of threads of torch, less where that leaves no CPU free or exceeds the ``quota``.
 
     Threads meet at barriers, so the one that loses its core to other work stops them all: beside one busy
-    process two threads on two cores were two to eighty times slower than alone, and one was not slower.
+    process two threads on two cores were two to eighty times slower than alone, and one was not slower. Eight
+    workers of a GPU with 15 threads each on 16 CPUs took 240 s for references of a second, so each has a
+    ``share``-th of the CPUs.
     """
-    return max(1, min(own, usable - 1, math.floor(quota) if quota is not None else own))
+    free = usable - 1 if share == 1 else usable // share
+    return max(1, min(own, free, math.floor(quota) if quota is not None else own))
 
 
 def _node(node: int, system: Path) -> set[int]:

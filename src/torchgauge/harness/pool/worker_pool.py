@@ -27,10 +27,12 @@ from torchgauge.harness.pool.device_lease import leases, said
 from torchgauge.harness.pool.group_runner import GroupRunner
 from torchgauge.harness.pool.judged_rows import Done, is_broken, named, part_of, suspicious, why_suspicious
 from torchgauge.harness.pool.pace import Pace
+from torchgauge.harness.pool.rank_run import cores
 from torchgauge.harness.pool.side_by_side import side_by_side
 from torchgauge.harness.pool.timing_lock import TimingLock
 from torchgauge.harness.pool.worker_setup import WorkerSetup, variables_of
 from torchgauge.records import INCOMPLETE, Again, Calibration, Cause, Group, Phase, Result
+from torchgauge.suites.suite import HOST
 
 
 @dataclass
@@ -71,7 +73,9 @@ class WorkerPool:
 
     def __post_init__(self) -> None:
         self.runnable = [g for g in self.groups if any(p.declined is None for p in g.cases)]
-        self.count = groups_at_once(self.runnable, self.prefetch)
+        settings, on_host = self.submission.plan.settings, self.health.device.torch_type == HOST
+        most = min(self.prefetch, workers_of_host(settings.threads)) if on_host else self.prefetch
+        self.count = groups_at_once(self.runnable, most)
         self.neighbours = self.lock is not None
         if self.count > 1 and self.lock is None:
             self.lock = TimingLock()
@@ -273,6 +277,15 @@ class WorkerPool:
 def groups_at_once(runnable: list[Group], prefetch: int) -> int:
     """How many of the ``runnable`` groups of a device to prepare at once, where ``prefetch`` are allowed."""
     return max(1, min(prefetch, sum(map(may_have_neighbours, runnable))))
+
+
+def workers_of_host(threads: int | None) -> int:
+    """How many workers of ``threads`` each (None: all CPUs but one) the host computes for at once.
+
+    There is a thread for each CPU and one more: with two threads for each, barriers take most of the time.
+    """
+    usable = cores()
+    return max(1, (usable + 1) // (threads or max(1, usable - 1)))
 
 
 def may_have_neighbours(group: Group) -> bool:

@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from torchgauge.devices.pinning import MOST_WORKERS
 from torchgauge.harness.pool.watch import default_memory_limit
 from torchgauge.records import Deadlines, Provenance, RunSettings
 
-MOST = 8
-"""More workers than this wait for each other's timing."""
 CAMPAIGN_MEASURE_S = 2.0
 """Seconds per case, a mean: what steady groups leave over goes to those that are still wide."""
 MEMORY_OF_ONE = 3 << 30
@@ -26,7 +25,7 @@ def default_prefetch(cores: int | None = None, memory: int | None = None) -> int
     if cores is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     free = default_memory_limit() if memory is None else memory
-    return max(1, min(cores + 1, free // MEMORY_OF_ONE, MOST)) if cores > 1 else 1
+    return max(1, min(cores + 1, free // MEMORY_OF_ONE, MOST_WORKERS)) if cores > 1 else 1
 
 
 def check_settings(

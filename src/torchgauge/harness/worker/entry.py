@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchgauge import registry
-from torchgauge.devices.pinning import PinningError, pin, set_threads
+from torchgauge.devices.pinning import MOST_WORKERS, PinningError, pin, set_threads
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, SIDE, Job
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.records import Outcome, Phase, Scalar, Status, from_plain, prepare
 from torchgauge.records.placement import Placement, placement_of
+from torchgauge.suites.suite import HOST
 
 
 def run_job(path: str) -> None:
@@ -105,7 +106,10 @@ def place(job: Job) -> dict[str, Scalar]:
     if job.cpus and not placement.cpus and placement.numa is None:
         placement = replace(placement, cpus=job.cpus)
     facts = pin(placement)
-    return {**facts, **set_threads(placement, job.settings.threads)} if job.runs_torch else facts
+    if not job.runs_torch:
+        return facts
+    share = 1 if job.device.name == HOST else MOST_WORKERS
+    return {**facts, **set_threads(placement, job.settings.threads, share)}
 
 
 def _refuse_all(job: Job, events: EventWriter, reason: str) -> None:

@@ -8,9 +8,9 @@ of five rows of copies that move as many bytes as the step: what fits a cache is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from torchgauge.devices.calibrate import product_times, timed
+from torchgauge.devices.calibrate import product_times, row_of_copies, timed
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.case_measurements import single
@@ -18,9 +18,7 @@ from torchgauge.records import AUTOCAST, Measurement, absent
 from torchgauge.suites.suite import Work
 
 DECLARED = "declared by the suite"
-ROW_S = 2e-3
-"""Seconds that a row of copies takes at least: synchronising at its ends is then a small part."""
-MOST_COPIES, REPEATS = 4096, 5
+REPEATS = 5
 MOST_MOVED = 256 << 20
 """More than any cache holds; a copy of more needs memory and shows nothing else."""
 
@@ -72,18 +70,5 @@ def copy_bandwidth(session: DeviceSession, moved: int) -> Measurement:
 
 def copy_time(session: DeviceSession, moved: int) -> float:
     """Seconds of a copy on the device that reads and writes ``moved`` bytes in all."""
-    import torch
-
-    source = torch.ones(max(1, moved // 2), dtype=torch.uint8, device=session.torch_device)
-    target = torch.empty_like(source)
-
-    def row(copies: int) -> Callable[[], None]:
-        def step() -> None:
-            for _ in range(copies):
-                target.copy_(source)
-
-        return step
-
-    timed(session, row(1))
-    copies = min(MOST_COPIES, 1 + int(ROW_S / timed(session, row(1))))
-    return min(timed(session, row(copies)) for _ in range(REPEATS)) / copies
+    row, copies = row_of_copies(session, moved // 2)
+    return min(timed(session, row) for _ in range(REPEATS)) / copies
