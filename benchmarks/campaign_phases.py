@@ -44,11 +44,11 @@ class Tap:
                 self._link(folder)
 
     def _link(self, folder: Path) -> None:
-        for pattern in ("*.job", "*.events", "*/*.job", "*/*.events"):  # side by side, each has a folder
+        for name in ("job", "events"):
             with contextlib.suppress(FileNotFoundError):  # one that goes meanwhile; there is a next tick
-                for file in folder.glob(pattern):
+                for file in folder.glob(f"**/job-*/{name}"):
                     with contextlib.suppress(FileExistsError, FileNotFoundError):
-                        os.link(file, self.kept / "-".join(file.relative_to(folder).parts))
+                        os.link(file, self.kept / f"{file.parent.name}.{name}")
 
 
 @dataclass(frozen=True)
