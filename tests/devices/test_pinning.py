@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from torchgauge.devices.pinning import spare_threads
+from torchgauge.devices.pinning import MOST_WORKERS, spare_threads
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,13 @@ from torchgauge.devices.pinning import spare_threads
 def test_one_cpu_stays_free(own: int, usable: int, quota: float | None, threads: int) -> None:
     """As many threads as torch takes, as long as one CPU is left for others; no more than a quota has."""
     assert spare_threads(own, usable, quota) == threads
+
+
+@pytest.mark.parametrize(("usable", "threads"), [(2, 1), (16, 2), (192, 24)])
+def test_workers_of_an_accelerator_share_the_cpus(usable: int, threads: int) -> None:
+    """All workers that are prepared at once have no more threads together than there are CPUs."""
+    assert spare_threads(usable, usable, None, MOST_WORKERS) == threads
+    assert threads == 1 or threads * MOST_WORKERS <= usable
 
 
 @pytest.mark.torch

@@ -10,7 +10,7 @@ import pytest
 from torchgauge.devices.cpu import DEVICE
 from torchgauge.harness.planning.plan import all_groups, load_suites
 from torchgauge.harness.planning.selection import Selection
-from torchgauge.harness.pool.worker_pool import groups_at_once, may_have_neighbours
+from torchgauge.harness.pool.worker_pool import groups_at_once, may_have_neighbours, workers_of_host
 from torchgauge.records import Status
 
 WORDS = "libxyz.so: cannot open shared object file"
@@ -56,3 +56,14 @@ def test_checks_cost_models_no_neighbour() -> None:
     assert [may_have_neighbours(group) for group in groups] == [True, True, False]
     assert groups_at_once(groups, 2) == 2
     assert groups_at_once(groups[2:], 2) == 1
+
+
+@pytest.mark.parametrize(
+    ("usable", "threads", "workers"), [(1, None, 2), (2, None, 3), (16, None, 1), (16, 4, 4), (2, 2, 1)]
+)
+def test_the_host_prepares_no_more_groups_than_its_cpus_have_threads(
+    monkeypatch, usable: int, threads: int | None, workers: int
+) -> None:
+    """Eight groups with fifteen threads each would wait for each other at every barrier."""
+    monkeypatch.setattr("torchgauge.harness.pool.worker_pool.cores", lambda: usable)
+    assert workers_of_host(threads) == workers

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -135,6 +136,35 @@ def test_warm_up_sizes_the_block(monkeypatch) -> None:
     warm_up(one, FakeSession(), settings)
     wall = time_block(one.step, one.inner, FakeSession()).wall * one.inner
     assert settings.min_block_s <= wall < 2 * settings.min_block_s
+
+
+def test_blocks_of_an_accelerator_hide_its_late_first_kernel(monkeypatch) -> None:
+    """The first kernel after a synchronisation is late, which must not lengthen a step by half a percent."""
+    clock, late_s, step_s = ScriptedTime(), 8e-5, 3e-4
+
+    class Accelerator(FakeSession):
+        """A device that is no host, and whose first kernel after a synchronisation is late."""
+
+        @property
+        def torch_device(self) -> SimpleNamespace:
+            """Something with another type than the host's."""
+            return SimpleNamespace(type="accelerator")
+
+        def synchronize(self) -> None:
+            """Let the next kernel be late."""
+            nonlocal idle
+            idle = True
+
+    def step() -> None:
+        nonlocal idle
+        clock.pass_(step_s + (late_s if idle else 0.0))
+        idle = False
+
+    idle = True
+    monkeypatch.setattr(timing, "time", clock)
+    one = series(step=step)
+    warm_up(one, Accelerator(), SETTINGS)
+    assert time_block(one.step, one.inner, Accelerator()).wall == pytest.approx(step_s, rel=0.005)
 
 
 def test_rounds_interleave_in_random_order() -> None:

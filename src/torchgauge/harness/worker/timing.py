@@ -29,7 +29,7 @@ SLOW_WINDOW = 2
 """The same where ``SLOW_BLOCKS`` blocks do not fit into the warm-up's budget: samples are worth more."""
 SLOW_BLOCKS = 40
 STEADY_TOLERANCE = 0.03
-AHEAD_BLOCK_S = 0.02
+AHEAD_BLOCK_S = 0.03
 """Seconds of a block at least on a device that works behind the host. Its first kernel after a
 synchronisation is late: by 30 to 80 microseconds on an H100, which were up to 4 % of a block of 2 ms."""
 SETTLING_S = 0.05
