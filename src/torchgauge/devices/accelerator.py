@@ -7,7 +7,7 @@ is a note, never an exception. Runs in the worker, on Python 3.10 and torch 2.5 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar, Optional, Union, cast
 
 from torchgauge.devices import autocast, compilers, hooks, messages
 from torchgauge.devices.clock_check import contradiction
@@ -153,17 +153,21 @@ class AcceleratorSession:
     def reset_peak_memory(self) -> None:
         """Start a new peak; does nothing where there is no counter."""
         if self._peak_memory.call is not None:
-            reset, _ = self._peak_memory.call
-            reset()
+            self._peak_memory.call[0]()
 
     def peak_memory(self) -> Union[MemoryReading, Absent]:
         """Peak bytes of the device's own allocator; waits first, as some allocators are asynchronous."""
         counter = self._peak_memory
         if counter.call is None:
             return Absent(counter.problem)
-        _, read = counter.call
+        _, read, _ = counter.call
         self.synchronize()
         return MemoryReading(int(read()), counter.source)
+
+    def memory_in_use(self) -> int | None:
+        """Bytes that the device's own allocator has given out; None where nothing counts them."""
+        counter = self._peak_memory
+        return None if counter.call is None else cast(Optional[int], counter.call[2]())
 
     def seed(self, seed: int) -> None:
         """Seed the host's generator and the device's."""

@@ -155,14 +155,18 @@ def event_pair(torch_type: str, index: int, wait: Callable[[], object]) -> Hook:
 
 
 def peak_memory(torch_type: str, index: int, wait: Callable[[], object]) -> Hook:
-    """The pair (reset, read) of a peak counter that was seen to count an allocation."""
+    """Functions (reset, read, in use) of a peak counter that was seen to count an allocation.
+
+    The last one returns the bytes that are allocated now; None where the module has no such function.
+    """
     module = device_module(torch_type)
 
-    def trial(owner: Callable[[], Any]) -> tuple[Callable[[], object], Callable[[], int]]:
+    def trial(owner: Callable[[], Any]) -> tuple[Callable[[], object], Callable[[], int], Callable[[], Any]]:
         found = owner()
         reset = partial(found.reset_peak_memory_stats, index)
         read = partial(found.max_memory_allocated, index)
-        return _tried_counter(reset, read, torch_type, index, wait)
+        now = partial(getattr(found, "memory_allocated", lambda _: None), index)
+        return *_tried_counter(reset, read, torch_type, index, wait), now
 
     return _first_that_works(
         [

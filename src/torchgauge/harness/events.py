@@ -36,6 +36,8 @@ NOBODY = 255
 """Cursor value while no single case is in flight."""
 TIMING_LOCK = "timing_lock"
 """Kind of the event whose ``wanted`` says whether the worker wants the lock or gives it back."""
+GROWTH = "growth"
+"""Kind of the event whose ``text`` says that the steps of a case keep memory."""
 LONGEST_LINE = 16 << 20
 MOST_BYTES = 2 * LONGEST_LINE
 """Bytes of one event, and of all events of one worker: what is parsed takes many times its size."""
@@ -47,6 +49,7 @@ _EVENT: Mapping[str, Any] = {"t": float}
 _EVENTS: Kinds = {
     "phase": {**_EVENT, "phase": Phase, "case": Optional[str]},
     "stage": {**_EVENT, "case": str, "stage": str},
+    GROWTH: {**_EVENT, "case": str, "text": str},
     "outcome": {**_EVENT, "outcome": Outcome},
     "no_device": {**_EVENT, "failure": Failure},
     "environment": {**_EVENT, "environment": Environment, "notes": tuple[str, ...]},

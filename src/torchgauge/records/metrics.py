@@ -164,6 +164,8 @@ _TABLE = (
     Metric("peak_memory", "B", _LOWER, "peak of the steps in a process that ran only this configuration",
            Compared.MEMORY, 0.05, 8.0 * MIB, launches=6, views=(View.BRIEF, *_HISTORY),
            upstream="dynamo_peak_mem", upstream_unit=GIGABYTE),
+    Metric("memory_growth", "B", _LOWER, "host memory that one step keeps", signed=True),
+    Metric("memory_growth_device", "B", _LOWER, "memory of the device that one step keeps", signed=True),
     Metric("flops", "FLOP", _NEITHER, "floating-point operations of one step, counted by operator"),
     Metric("flops_rate", "FLOP/s", _HIGHER, "achieved rate: counted operations divided by wall time",
            of_a_step=True),

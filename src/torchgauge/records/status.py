@@ -109,6 +109,7 @@ class Modifier(str, Enum):
     UNSTEADY = "unsteady"
     REUSES_OUTPUT = "reuses_output"
     TIES = "ties"
+    LEAKS = "leaks"
 
 
 UNCOUNTED = frozenset({Modifier.DEGRADED, Modifier.OTHER_MODEL, Modifier.UNCHECKED})
@@ -124,11 +125,12 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.UNSTEADY: "its step times are in doubt",
     Modifier.FLAKY: "another attempt ended differently",
     Modifier.REUSES_OUTPUT: "each call overwrites the result of an earlier one",
+    Modifier.LEAKS: "its steps keep memory",
     Modifier.TIES: "integers, booleans or a shape differ where rounding decides them",
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 
-BY_FACT = (Modifier.UNCHECKED, Modifier.REUSES_OUTPUT, Modifier.TIES)
+BY_FACT = (Modifier.UNCHECKED, Modifier.REUSES_OUTPUT, Modifier.TIES, Modifier.LEAKS)
 """Modifiers of a passed row that has the fact of their name."""
 
 UNTIMED = frozenset({Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -94,6 +96,53 @@ def trained_from_memory(compiled: Call) -> Call:
     return call
 
 
+def keeping(what: Callable[[Any, Call], Any], calls: int | None = None) -> Callable[[Call], Call]:
+    """Keep something of each call for good, or of the first ``calls``."""
+
+    def cheat(compiled: Call) -> Call:
+        kept: list[Any] = []
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            out = compiled(*args, **kwargs)
+            if calls is None or len(kept) < calls:
+                kept.append(what(out, compiled))
+            return out
+
+        return call
+
+    return cheat
+
+
+def keeping_to_the_limit(compiled: Call) -> Call:
+    """Keep 1 MiB of each call, in a process that may take 100 MiB more from the thirtieth call on."""
+    kept: list[Any] = []
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kept.append(torch.ones(1 << 18))
+        if len(kept) == 30:
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            most = pages * resource.getpagesize() + (100 << 20)
+            resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+        try:
+            return compiled(*args, **kwargs).contiguous() + torch.zeros(1 << 20)[0]
+        except RuntimeError:
+            kept.clear()
+            raise
+
+    return call
+
+
+def leaving_cycles(compiled: Call) -> Call:
+    """Leave a block of memory in each call that only a collection of garbage frees."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        cycle: list[Any] = [torch.ones(16384)]
+        cycle.append(cycle)
+        return compiled(*args, **kwargs)
+
+    return call
+
+
 KINDS: dict[str, Callable[[Call], Call]] = {
     "honest": wrong_when(lambda _: False),
     "seventh": wrong_when(lambda n: n % 7 == 0 and n > 20),
@@ -104,5 +153,17 @@ KINDS: dict[str, Callable[[Call], Call]] = {
     "by_version": remembered(lambda x: (x.data_ptr(), x._version)),
     "by_checksum": remembered(lambda x: float(x.sum())),
     "trained_from_memory": trained_from_memory,
+    "keeps_64_kib": keeping(lambda *_: torch.ones(16384)),
+    "keeps_1_mib": keeping(lambda out, _: out.new_ones(1 << 18)),
+    "keeps_20_mib": keeping(lambda out, _: out.new_ones(5 << 20)),
+    "keeps_untouched": keeping(lambda *_: torch.empty(16384)),
+    "keeps_python_objects": keeping(lambda *_: [[] for _ in range(2000)]),
+    "keeps_outputs": keeping(lambda out, _: torch.cat([out.flatten()] * 40)),
+    "keeps_graph": keeping(lambda out, _: out.sum() * torch.ones(4096).requires_grad_()),
+    "keeps_to_the_limit": keeping_to_the_limit,
+    "keeps_20": keeping(lambda *_: torch.ones(16384), 20),
+    "keeps_500": keeping(lambda *_: torch.ones(16384), 500),
+    "keeps_little": keeping(lambda *_: torch.ones(64)),
+    "leaves_cycles": leaving_cycles,
     "by_sample": remembered(lambda x: tuple(x.flatten()[::97].tolist())),
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchgauge.counted import counted
-from torchgauge.harness.events import NOBODY
+from torchgauge.harness.events import GROWTH, NOBODY
 from torchgauge.harness.pool.watch import Ending
 from torchgauge.records import (
     Cause,
@@ -127,12 +127,14 @@ def _last_phase(key: str, events: Sequence[dict[str, Any]]) -> Phase:
 
 def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]) -> Outcome:
     key, phase = planned.case.key, _last_phase(planned.case.key, ending.events)
+    texts = [event["text"] for event in ending.events if event["ev"] == GROWTH and event["case"] == key]
+    grew = f"{texts[-1]}; " if texts else ""
     if ending.killed == "cancelled":
         return Outcome(key, Status.NOT_RUN, phase, Cause.CANCELLED, "interrupted")
     if ending.killed == "timeout":
         return Outcome(key, Status.TIMEOUT, phase, None, f"{ending.limit}{_whose(planned, phase, ending)}")
     if ending.killed == "memory":
-        return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"killed at {ending.limit}")
+        return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"{grew}killed at {ending.limit}")
     if ending.killed == "forged":
         return Outcome(key, Status.CRASH, phase, Cause.EXIT, ending.limit, _crash(ending.limit, phase))
     if ending.lost:
@@ -142,7 +144,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
         if os.WTERMSIG(ending.status) == signal.SIGKILL:
             if kernel_oom():
                 return Outcome(
-                    key, Status.OOM, phase, Cause.HOST_LIMIT, "killed by the kernel: out of memory"
+                    key, Status.OOM, phase, Cause.HOST_LIMIT, f"{grew}killed by the kernel: out of memory"
                 )
             reason = "killed from outside, and not for memory"
             return Outcome(key, Status.INFRA, phase, Cause.KILLED, reason)

@@ -39,6 +39,8 @@ from torchgauge.results.triage.clusters import cause_of
 from torchgauge.suites.pattern import matches
 
 EXCERPT_BYTES = 4096
+SMALL_GB = 0.05
+"""Size of parameters below which a lack of memory is not explained by them."""
 DERIVED = frozenset({Modifier.EXPECTED, Modifier.OTHER_CAUSE, Modifier.OTHER_MODEL, Modifier.UNSTEADY})
 """Modifiers that the parent decides, with a fact of the same name where there is a reason to tell."""
 UNDECLARED = "undeclared"
@@ -236,11 +238,9 @@ def _reason(plan: Plan, planned: PlannedCase, outcome: Outcome) -> str:
 
     Where memory ran out, it also says what the parameters alone take: models are built in float32.
     """
-    if outcome.status is Status.OOM and planned.parameters is not None:
-        size = (
-            f"{counted(planned.parameters, 'parameter')} alone are "
-            f"{planned.parameters * 4 / 1e9:.1f} GB in float32"
-        )
+    gigabytes = (planned.parameters or 0) * 4 / 1e9
+    if outcome.status is Status.OOM and gigabytes >= SMALL_GB:
+        size = f"{counted(planned.parameters or 0, 'parameter')} alone are {gigabytes:.1f} GB in float32"
         return f"{outcome.reason}; its {size}"
     packages = outcome.cause in (Cause.MISSING_PACKAGE, Cause.CONFLICTING_PACKAGE)
     return hint_for(plan.python, outcome.reason) if packages else outcome.reason

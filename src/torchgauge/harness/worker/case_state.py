@@ -25,7 +25,10 @@ def _not_prepared() -> None:
 
 @dataclass
 class CaseState:
-    """What is known of one case of the group so far; ``changed`` is what it did to the whole process."""
+    """What is known of one case of the group so far; ``changed`` is what it did to the whole process.
+
+    ``grows`` is a sentence about memory that its steps seem to keep.
+    """
 
     planned: PlannedCase
     index: int
@@ -35,6 +38,7 @@ class CaseState:
     degraded: list[str] = field(default_factory=list)
     accuracy: Accuracy | None = None
     ended: bool = False
+    grows: str = ""
     changed: list[str] = field(default_factory=list)
     prepared: Prepared = field(default_factory=lambda: Prepared(_not_prepared))
 

@@ -17,7 +17,7 @@ from torchgauge.errors import ClockContradictionError, NotOfferedError, NotRunEr
 from torchgauge.harness.backends.backend import as_compiled, beside, compiler_of
 from torchgauge.harness.backends.prepared import BackendSession, refuse_changes, restored
 from torchgauge.harness.derived_series import ITEMS
-from torchgauge.harness.events import NOBODY, EventWriter
+from torchgauge.harness.events import GROWTH, NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.own_run import Run, detailed, measured
 from torchgauge.harness.scenarios.scenario import Subject, require
@@ -29,6 +29,7 @@ from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.failure import missing_op
 from torchgauge.harness.worker.libraries import import_builder, library_facts
+from torchgauge.harness.worker.memory_growth import MemoryGrowth
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.realise import realise
 from torchgauge.harness.worker.roofline import attainable
@@ -39,6 +40,7 @@ from torchgauge.harness.worker.verdicts import WrongResultError, outcome_of, sou
 from torchgauge.records import (
     AUTOCAST,
     Cause,
+    Modifier,
     Outcome,
     Phase,
     Realised,
@@ -79,6 +81,7 @@ class GroupRun:
         self.memory_format = self.group.cases[0].case.configuration.memory_format
         self.items_per_step = 1
         self.work: Work | None = None
+        self.growth = MemoryGrowth(session, self._grows)
         self.closer_look, self.clocks = CloserLook(self), ClockWatch(session)
 
     # --- the life of the group ---------------------------------------------------------------
@@ -120,7 +123,10 @@ class GroupRun:
             self.enter(Phase.ACCURACY, state)
             self.end_wrong(state, error.cause, str(error))
             return
-        self.end(state, outcome_of(error, state.key, state.phase, self.session, self.job.remedies))
+        outcome = outcome_of(error, state.key, state.phase, self.session, self.job.remedies)
+        if outcome.status is Status.OOM and state.grows:
+            outcome = replace(outcome, reason=f"{state.grows}; {outcome.reason}"[:500])
+        self.end(state, outcome)
 
     def end_wrong(self, state: CaseState, cause: Cause, reason: str) -> None:
         """Report that the numbers of ``state`` are wrong."""
@@ -285,13 +291,19 @@ class GroupRun:
             self.enter(Phase.MEASURE)
             contention, shared_budget = Contention(rest=self._rest), SharedBudget(self.job.shared_budget)
             stopped = measure(
-                list(all_series.values()), self.session, self.settings, shared_budget, contention
+                list(all_series.values()),
+                self.session,
+                self.settings,
+                shared_budget,
+                contention,
+                self.growth,
             )
             taken = {**contention.facts(), **RANKS.facts()}
             if not self._clocks_agree(lambda: self.clocks.judge(all_series.values())):
                 return
             self._add_details(all_series, stopped)
             self._repeat(all_series)
+            self._confirm_growth(all_series)
         self._report(all_series, stopped, taken)
 
     def _known_work(self) -> None:
@@ -377,6 +389,24 @@ class GroupRun:
                 except WrongResultError as error:
                     series.failed = error
 
+    def _grows(self, series: Series, sentence: str) -> None:
+        """Note that the memory of ``series`` seems to grow, also for the parent: a process may end of that."""
+        state = next(state for state in self.states if state.key == series.key)
+        state.grows = sentence
+        self.events.emit(GROWTH, case=series.key, text=sentence)
+
+    def _confirm_growth(self, all_series: dict[int, Series]) -> None:
+        """Mark the cases whose steps keep memory; ranks do not run further steps by themselves."""
+        for state in self.live if RANKS.count == 1 else ():
+            series = all_series[state.index]
+            if series.failed is None:
+                try:
+                    with self.running(state):
+                        if leak := self.growth.confirm(series):
+                            state.facts[Modifier.LEAKS.value] = leak
+                except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
+                    series.failed = error
+
     def _rest(self, seconds: float) -> None:
         """Let other workers have the machine: time passes between the visits to this group."""
         with self.timing_lock.away():
@@ -389,7 +419,7 @@ class GroupRun:
             series = self._series(state, steps[state.index])
             try:
                 self._first_steps(state, series)
-                warm_up(series, self.session, self.settings)
+                warm_up(series, self.session, self.settings, self.growth)
                 self.clocks.close(series)
             except ClockContradictionError as error:
                 for each in self.live:
@@ -403,9 +433,15 @@ class GroupRun:
 
     def _first_steps(self, state: CaseState, series: Series) -> None:
         """Compare the results of the first steps, which are not timed."""
+
+        def step() -> Any:
+            self.growth.note(series, 0.0)
+            return series.step()
+
         if series.results is not None:
             with self.running(state), self.observed(state):
-                series.results.first_steps(series.step, self.settings.measure_budget_s)
+                series.results.first_steps(step, self.settings.measure_budget_s)
+            self.growth.skip()
 
     def _series(self, state: CaseState, step: Callable[[], Any]) -> Series:
         assert self.checks is not None
@@ -444,6 +480,7 @@ class GroupRun:
             known = [*state.measurements, *state.prepared.measurements]
             state.measurements += case_measurements.rates(known, self.items_per_step)
             state.measurements += case_measurements.contention(series, stopped)
+            state.measurements += self.growth.measurements(series, stopped)
             state.facts.update(steps_per_block=series.inner, blocks=len(series.wall), warmup=series.warmup)
             state.facts.update(taken)
             state.facts.update(series.throttling())

@@ -15,7 +15,7 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,6 +47,12 @@ class _Mallinfo(ctypes.Structure):
 
     _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
     _fields_ = tuple((name, ctypes.c_int) for name in _names.split())
+
+
+class _Mallinfo2(ctypes.Structure):
+    """The same as 64 bits, ``mallinfo2(3)``, from glibc 2.33 on."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in _Mallinfo._names.split())
 
 
 class RssProbe:
@@ -140,6 +146,28 @@ def tensor_bytes(*roots: Any, kind: str = HOST) -> int:
 def model_bytes(module: Any) -> int:
     """Bytes of the distinct storages of a module's parameters and buffers, wherever they are."""
     return stored_bytes([*module.parameters(), *module.buffers()])
+
+
+@cache
+def heap_counter() -> Callable[[], int] | None:
+    """Return a function that gives the bytes in use of glibc's allocator; None where another one serves.
+
+    A block counts from its allocation until it is freed, wherever it lies and whether it was written to. So
+    steps that keep nothing leave the number as it was.
+    """
+    counters, allocate, release = (_allocator(name) for name in ("mallinfo2", "malloc", "free"))
+    if counters is None or allocate is None or release is None:
+        return None
+    allocate.restype, counters.restype = ctypes.c_void_p, _Mallinfo2  # type: ignore[attr-defined]
+
+    def in_use() -> int:
+        now: Any = counters()
+        return int(now.uordblks + now.hblkhd)
+
+    before, block = in_use(), ctypes.c_void_p(allocate(ctypes.c_size_t(PROBE_BYTES)))
+    counted = in_use() - before >= PROBE_BYTES
+    release(block)
+    return in_use if counted else None
 
 
 def _of_sparse(value: Any) -> list[Any]:

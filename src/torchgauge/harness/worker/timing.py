@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from torchgauge.devices.clock_check import LONG_BLOCK_S, Closer, applies, stepped
 from torchgauge.devices.session import DeviceSession, EventTimer
 from torchgauge.harness.worker.contention import Contention
+from torchgauge.harness.worker.memory_growth import MemoryGrowth
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.rounds import Rounds
 from torchgauge.harness.worker.series import Block, Series
@@ -120,7 +121,9 @@ def time_block(  # noqa: PLR0917  one block with all that is read around it
     return Block(wall, cpu, device, span=span, late=late, result=taken.result)
 
 
-def warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> None:
+def warm_up(
+    series: Series, session: DeviceSession, settings: RunSettings, growth: MemoryGrowth | None = None
+) -> None:
     """Step until block times no longer fall, or until the warm-up budget ends.
 
     Warm-up has ended when the median of the last four blocks (two, where they are slow) lies within three
@@ -129,10 +132,15 @@ def warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> No
     and :data:`AHEAD_BLOCK_S` on an accelerator.
     """
     with series.running():
-        _warm_up(series, session, settings)
+        _warm_up(series, session, settings, growth)
+    if growth is not None:
+        growth.skip()
+    series.growth.clear()  # caches fill up while it warms up
 
 
-def _warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> None:
+def _warm_up(
+    series: Series, session: DeviceSession, settings: RunSettings, growth: MemoryGrowth | None
+) -> None:
     series.inner = 1
     block_s = max(settings.min_block_s, AHEAD_BLOCK_S) if applies(session) else settings.min_block_s
     first = time_block(series.step, 1, session, None, series.closer)
@@ -148,6 +156,8 @@ def _warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> N
     while True:
         block = time_block(series.step, series.inner, session)
         times.append(block.wall)
+        if growth is not None:
+            growth.note(series, block.wall * series.inner)
         needed = steps_per_block(block.wall, block_s)
         if needed > 1.5 * series.inner:
             series.inner, times = needed, []
@@ -177,6 +187,7 @@ def measure(
     settings: RunSettings,
     shared_budget: SharedBudget | None = None,
     contention: Contention | None = None,
+    growth: MemoryGrowth | None = None,
 ) -> str:
     """Run interleaved rounds until every interval is narrow enough or the budget ends.
 
@@ -194,16 +205,22 @@ def measure(
     timers = {series.key: session.event_timer() for series in all_series}
     budget = settings.measure_budget_s * len(all_series)
     with quiet_collector(), contention or Contention() as watched:
+        if growth is not None:
+            growth.begin()
         rounds = Rounds(all_series, settings, shared_budget or SharedBudget(), _now(), budget)
         stopped = _rounds(
-            rounds, watched, lambda series: _sample(series, session, timers[series.key], order), order
+            rounds, watched, lambda series: _sample(series, session, timers[series.key], order), order, growth
         )
         rounds.settle(_now())
     return stopped
 
 
-def _rounds(
-    rounds: Rounds, contention: Contention, sample: Callable[[Series], Block | None], order: random.Random
+def _rounds(  # noqa: PLR0917  the rounds with all that is read between their blocks
+    rounds: Rounds,
+    contention: Contention,
+    sample: Callable[[Series], Block | None],
+    order: random.Random,
+    growth: MemoryGrowth | None,
 ) -> str:
     for number in range(rounds.settings.max_blocks):
         live = rounds.live
@@ -217,6 +234,9 @@ def _rounds(
                 if block is not None:
                     series.add(block, number, *RANKS.slowest(contention.end_block()))
                     series.judge(block)
+                    wall_s, block = block.wall * series.inner, None  # its result is not memory that it keeps
+                    if growth is not None:
+                        growth.note(series, wall_s)
         now = _now()
         stopped = rounds.verdict(number + 1, now)
         if stopped:
@@ -226,6 +246,8 @@ def _rounds(
             settling = min(SETTLING_S, pause / 2.0)
             contention.leave(pause - settling)
             _settle_in(rounds, sample, settling)
+            if growth is not None:
+                growth.skip()
             rounds.rested(_now() - now)
     return "max_blocks"
 
