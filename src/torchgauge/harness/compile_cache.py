@@ -14,7 +14,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,10 @@ FACT = "compile_cache"
 KEPT, EMPTY = "kept", "empty"
 NEW = f"{KEPT}, new to it"
 """The fact of a row whose code was not in the kept cache, and is now."""
+PARTS = "compiler_parts"
+"""Name of the fact that names the packages, beside torch, whose code took part in a compilation."""
+UNTOLD = "not known: "
+"""How that fact begins where a part lies in no file: then no cache outlives the run."""
 _LEFT_OUT = ("host", "package", "extension", "env")
 """Heads of facts that inductor's keys hold, or that its binaries do not depend on."""
 _COUNTS = ("cores", "quota", "governor", "threads", "interop_threads", "memory_bytes")
@@ -84,6 +88,14 @@ def folder_name(configuration: Configuration) -> str:
     return f"{configuration.name}-{digest(to_plain(configuration))[:8]}"
 
 
+def of_parts(kept: str, facts: Mapping[str, Scalar]) -> str:
+    """Return the folder below ``kept`` for code that was made with the parts in ``facts``; "" for none."""
+    parts = str(facts.get(PARTS, ""))
+    if not kept or parts.startswith(UNTOLD):
+        return ""
+    return f"{kept}/with-{digest(parts)[:12]}" if parts else kept
+
+
 def identity_of(environment: Environment, cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, Scalar]:
     """What a cache's binaries depend on: torch, Python, the compiler, the processor and the device.
 
@@ -125,17 +137,24 @@ class KeptCache:
             self._lock.close()
             self._lock = None
 
-    def adopt(self, fresh: Path, configurations: Iterable[Configuration], *, heal: bool = False) -> int:
+    def adopt(
+        self,
+        fresh: Path,
+        configurations: Iterable[Configuration],
+        *,
+        heal: bool = False,
+        into: str = "",
+    ) -> int:
         """Take over the entries that ``fresh``, a cache that began empty, has for ``configurations``.
 
-        Returns how many files came. What is there already stays, unless ``heal`` says that it may be damaged.
+        They go below the folder ``into``, by default :attr:`folder`. Returns how many files came. What is there already stays, unless ``heal`` says that it may be damaged.
         A full disk ends the work and is no error: whatever came is whole.
         """
         taken = 0
         with suppress(OSError):
             for name in sorted({folder_name(each) for each in configurations}):
                 for source in _files(fresh / name):
-                    target = self.folder / name / source.relative_to(fresh / name)
+                    target = Path(into or self.folder) / name / source.relative_to(fresh / name)
                     if heal:
                         _forget_others(fresh / name, source, target)
                     elif target.exists():

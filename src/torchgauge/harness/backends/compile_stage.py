@@ -16,10 +16,11 @@ from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import DEVICE_GRAPHS, INDUCTOR, Knobs
 from torchgauge.harness.backends.prepared import REUSE, BackendSession, Entries, Look, Prepared, Step
 from torchgauge.harness.cold_sampling import NOT_SAMPLED
-from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
+from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, PARTS, UNTOLD, folder_name, of_parts
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.captured_graphs import Graph, captured
 from torchgauge.harness.worker.case_measurements import single
+from torchgauge.harness.worker.compiler_parts import UntellableError, compiler_parts
 from torchgauge.harness.worker.cpu_time import CpuTime, spent_in
 from torchgauge.records import Configuration, Measurement, Scalar, absent
 
@@ -52,15 +53,37 @@ class CompileStage:
             return self._attempt(session.kept or session.cache, "")
         if not session.kept or session.cold:
             return self._attempt(session.cache, EMPTY)
-        if not (Path(session.kept) / folder_name(self.configuration)).is_dir():
-            return self._attempt(session.kept, NEW)
+        facts = self._parts()
+        kept = of_parts(session.kept, facts)
+        if not kept:
+            return self._attempt(
+                session.cache, f"{EMPTY}: what took part in the compilation is {facts[PARTS]}"
+            )
+        if not (Path(kept) / folder_name(self.configuration)).is_dir():
+            prepared = self._attempt(kept, NEW)
+        else:
+            prepared = self._from_kept(kept)
+        if prepared.evidence.get(PARTS, "") != facts.get(PARTS, ""):
+            return self._again("code was registered with the compiler while it compiled")
+        return prepared
+
+    def _from_kept(self, kept: str) -> Prepared:
+        """Compile with what lies in the folder ``kept``, or again if that fails."""
         try:
-            prepared = self._attempt(session.kept, KEPT)
+            prepared = self._attempt(kept, KEPT)
         except Exception as error:  # noqa: BLE001  whatever it is, the cache may be to blame
             return self._again(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
         if compilation.counters().cache_hits:  # else all code is of this attempt
             prepared.retry = self._again
         return prepared
+
+    def _parts(self) -> dict[str, Scalar]:
+        """Return, as a fact, which packages beside torch take part in the compilation; none for torch alone."""
+        try:
+            parts = compiler_parts(compiler_of(self.configuration))
+        except UntellableError as error:
+            parts = f"{UNTOLD}{error}"
+        return {PARTS: parts} if parts else {}
 
     def _again(self, trouble: str) -> Prepared:
         return self._attempt(self.session.cache, f"{EMPTY}, after the kept one failed: {trouble}")
@@ -90,6 +113,7 @@ class CompileStage:
         if session.fresh:
             self._judge_cache(prepared)
         else:
+            prepared.evidence.update(self._parts())
             prepared.judged = lambda: self._judged(prepared)
             prepared.look = Look("compiled_share_unknown", self._look)
         return prepared

@@ -20,6 +20,7 @@ from torchgauge.harness.compile_cache import (
     CacheUnusableError,
     KeptCache,
     came_from_kept,
+    of_parts,
     open_kept,
 )
 from torchgauge.harness.pool.derived_status import DerivedStatuses
@@ -70,8 +71,8 @@ class CodeCaches:
 
     def of_fresh(self, outcome: Outcome) -> dict[str, Any]:
         """The fields of the job that starts the case of ``outcome`` afresh, with its code in the cache."""
-        kept = str(self.kept.folder) if self.kept is not None and came_from_kept(outcome) else ""
-        return {"kept": kept}
+        folder = str(self.kept.folder) if self.kept is not None and came_from_kept(outcome) else ""
+        return {"kept": of_parts(folder, dict(outcome.facts))}
 
     def take_back(self, cases: Sequence[PlannedCase], derived: DerivedStatuses, group: Group) -> None:
         """Let a case whose process crashed with code of the kept cache run again, with an empty one.
@@ -102,16 +103,14 @@ class CodeCaches:
         """Take over from ``fresh``, the group's own cache, what passing cases compiled into it."""
         if self.kept is None:
             return
-        for heal in (False, True):
-            passed = [
-                planned.case.configuration
-                for planned, outcome in found
-                if compiler_of(planned.case.configuration)
-                and outcome.status is Status.PASS
-                and not came_from_kept(outcome)
-                and _replaces(outcome) is heal
-            ]
-            self.kept.adopt(fresh, passed, heal=heal)
+        for planned, outcome in found:
+            configuration, into = (
+                planned.case.configuration,
+                of_parts(str(self.kept.folder), dict(outcome.facts)),
+            )
+            new = compiler_of(configuration) and outcome.status is Status.PASS and not came_from_kept(outcome)
+            if new and into:
+                self.kept.adopt(fresh, [configuration], heal=_replaces(outcome), into=into)
 
     def describe(self) -> str:
         """Which kept cache is used, for the journal; "" without one."""
