@@ -142,6 +142,87 @@ returns("plain_values", lambda m, x, y: {"y": y, "n": 3, "f": 0.5, "s": "text", 
 returns("steep", lambda m, x, y: y * 1e4)  # timed steps move its parameters
 
 
+# --- results that are left to compute --------------------------------------------------------
+
+
+class Lazy(torch.Tensor):
+    """A tensor that computes in its first operator."""
+
+    @staticmethod
+    def __new__(cls, compute: Callable[[], torch.Tensor], like: torch.Tensor) -> Lazy:
+        made = torch.Tensor._make_wrapper_subclass(cls, like.shape, dtype=like.dtype, device=like.device)
+        made.compute = compute
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args = torch.utils._pytree.tree_map_only(Lazy, lambda one: one.compute(), args)
+        return operator(*args, **(kwargs or {}))
+
+
+class Forged(Lazy):
+    """The same under another name."""
+
+
+class LazyDict(dict[str, Any]):
+    """A mapping that computes what it is asked for."""
+
+    def items(self) -> Any:
+        time.sleep(0.003)
+        return [(name, compute()) for name, compute in super().items()]
+
+
+class LazyList(list[Any]):
+    """A sequence of the same kind."""
+
+    def __iter__(self) -> Any:
+        return (compute() for compute in super().__iter__())
+
+
+for forged, module, name in ((Forged, "torch", "Tensor"), (LazyList, "builtins", "list")):
+    forged.__module__, forged.__name__, forged.__qualname__ = module, name, name
+later: list[int] = []
+
+
+def lazy_later(_: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that is left to compute, from the sixtieth call on."""
+    later.append(1)
+    return y if len(later) < 60 else Lazy(lambda: y * 1, y)
+
+
+def jagged(rows: torch.Tensor) -> torch.Tensor:
+    """Return the first rows as a nested tensor."""
+    return torch.nested.nested_tensor([rows[:2], rows[2:5]], layout=torch.jagged)
+
+
+returns("lazy_tensor", lambda m, x, y: y, lambda m, x, y: Lazy(lambda: m.linear(x), y))
+returns("lazy_tensor_by_name", lambda m, x, y: y, lambda m, x, y: Forged(lambda: m.linear(x), y))
+returns("lazy_list", lambda m, x, y: [y], lambda m, x, y: LazyList([lambda: m.linear(x)]))
+returns("lazy_in_a_dict", lambda m, x, y: {"y": (y,)}, lambda m, x, y: {"y": (Forged(lambda: y * 1, y),)})
+returns("lazy_later", lambda m, x, y: y, lazy_later)
+returns("lazy_dict_in_both", lambda m, x, y: LazyDict(y=lambda: m.linear(x)))
+returns(
+    "types_of_torch",
+    lambda m, x, y: (
+        jagged(y),
+        m.linear.weight,
+        y.to_sparse(),
+        torch.quantize_per_tensor(y, 0.1, 0, torch.qint8),
+    ),
+)
+returns(
+    "types_of_python",
+    lambda m, x, y: {
+        "pair": Pair(y, [y]),
+        "output": collections.OrderedDict(y=y),
+        "result": Result(y, {"n": 1}),
+        "deque": collections.deque([y]),
+        "array": y.numpy(),
+        "module": m.linear,
+    },
+)
+
+
 # --- attributes ------------------------------------------------------------------------------
 
 

@@ -6,15 +6,18 @@ what eager returned on the same device. An aspect in which eager's own results d
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 
 from torchgauge.harness.backends.prepared import DEVICE, GRADIENT, MEMORY, REUSE, STRIDES, STRUCTURE
-from torchgauge.suites.leaves import nodes
+from torchgauge.suites.leaves import MOST_LEAVES, leaves, nodes
 from torchgauge.suites.placing import named
 
 SHAPE = "shape"
@@ -23,6 +26,16 @@ NOT_PROMISED = "not_promised"
 """The fact that names a broken aspect of eager's contract that the back end does not promise to keep."""
 CALLS = 4
 """Number of calls in an observation whose results are looked at."""
+
+COMPUTED = "computed"
+"""The aspect of a part that computes when it is read: a timed step would end before it has computed."""
+READ = "outputs_read"
+"""The fact that names parts of eager's results which a timed step therefore reads."""
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
+_READING = ("__getattribute__", "__getitem__", "__iter__", "items", "__len__", "__array__")
+_TRUSTED = frozenset({"builtins", "torch", "transformers", "numpy", *sys.stdlib_module_names})
+"""Packages whose containers hold what is read from them."""
+_OPAQUE = (torch.Tensor, torch.nn.Module, type, ModuleType, FunctionType)
 
 Contract = dict[tuple[str, str], str]
 """Path and aspect of each part of a result -> what it is."""
@@ -67,7 +80,7 @@ class Recorded:
                 state = (*module.named_parameters(), *module.named_buffers())
                 owners += [(name.removeprefix("_orig_mod."), tensor) for name, tensor in state]
         spans = [(name, span) for name, value in owners if (span := _span(value))]
-        contract: Contract = {}
+        contract: Contract = {(path, COMPUTED): text for path, text in computed(result)}
         mine: dict[Span, Any] = {}
         for path, value in nodes(result, "out"):
             contract.setdefault((path, STRUCTURE), _kind(value))
@@ -102,14 +115,66 @@ def differences(expected: Sequence[Contract], found: Sequence[Contract]) -> Iter
         texts = {contract.get(key) for contract in expected}
         promised[key] = texts if key[1] == STRUCTURE else texts - {None}
     for contract in found:
-        for path, aspect in dict.fromkeys([*promised, *contract]):
+        keys = dict.fromkeys([*promised, *contract])
+        for path, aspect in sorted(keys, key=lambda key: key[1] != COMPUTED):
             wanted, text = promised.get((path, aspect), {None}), contract.get((path, aspect))
             both = text is not None and None not in wanted
             shapes = promised.get((path, SHAPE), set())
+            if aspect == COMPUTED:
+                if text is not None and text not in wanted:
+                    yield aspect, f"{path}: {text}"
+                continue
             if aspect == SHAPE or (aspect == STRIDES and contract.get((path, SHAPE)) not in shapes):
                 continue  # values are compared elsewhere, and may be undetermined with their shape
             if len(wanted) == 1 and text not in wanted and (both or aspect == STRUCTURE):
                 yield aspect, f"{path}: {text or 'nothing'} instead of {next(iter(wanted)) or 'nothing'}"
+
+
+def computed(result: Any) -> Iterator[tuple[str, str]]:
+    """Yield path and description of each part of ``result`` that computes, or may, when it is read.
+
+    That is a tensor of a class of its own, a container whose class defines how it is read, and a tensor that
+    did not exist before it was read.
+    """
+    held = _held(result)
+    opaque: tuple[str, ...] = ()
+    for path, part in nodes(result, "out"):
+        if f"{path}.".startswith(opaque) and id(part) not in held:
+            continue  # made of a tensor or module by whoever compares it
+        kind = type(part)
+        if isinstance(part, torch.Tensor):
+            computes = kind not in _TENSORS or id(part) not in held
+        else:
+            computes = not isinstance(part, type) and any(_defines(kind, name) for name in _READING)
+        if computes:
+            yield path, f"{kind.__module__}.{kind.__qualname__}, which computes when it is read"
+        if isinstance(part, _OPAQUE) or kind.__module__.partition(".")[0] == "numpy":
+            opaque = (*opaque, f"{path}.")
+
+
+def read(result: Any) -> Any:
+    """Return ``result`` after reading all of it, so that nothing of it is left to compute."""
+    for _, leaf in leaves(result, "out"):
+        if isinstance(leaf, torch.Tensor) and leaf.numel():
+            leaf.detach().sum().item()
+    return result
+
+
+def _held(result: Any) -> set[int]:
+    """Return the ids of ``result`` and of all objects that it holds, without reading any."""
+    pending, held = [result], dict[int, Any]()
+    while pending and len(held) < MOST_LEAVES:
+        part = pending.pop()
+        if id(part) not in held:
+            held[id(part)] = part
+            pending += [] if isinstance(part, _OPAQUE) else gc.get_referents(part)
+    return set(held)
+
+
+def _defines(kind: type, name: str) -> bool:
+    """Return whether a class that is not of a trusted package defines the method ``name`` of ``kind``."""
+    owner = next((base for base in kind.__mro__ if name in vars(base)), object)
+    return owner.__module__.partition(".")[0] not in _TRUSTED
 
 
 def _kind(value: Any) -> str:

@@ -60,7 +60,9 @@ class TimedResults:
         for number in range(FIRST_STEPS):
             if time.process_time() > cpu_end or time.perf_counter() > wall_end:
                 return
-            shown = self._checks.timed_result(self._state, step())
+            returned = step()
+            self._refuse_computed(returned)
+            shown = self._checks.timed_result(self._state, returned)
             if shown is None or self._compare(shown, number, number + 1, exact=True):
                 return
 
@@ -70,6 +72,7 @@ class TimedResults:
         if self._spent_s > SHARE * self._sampled_s:
             return
         began = time.perf_counter()
+        self._refuse_computed(returned)
         shown = self._checks.timed_result(self._state, returned)
         if shown is not None:
             self._compare(shown, number, steps)
@@ -126,6 +129,11 @@ class TimedResults:
             self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
         self._right = shown
         return repeats
+
+    def _refuse_computed(self, returned: Any) -> None:
+        """Raise :class:`WrongResultError` for a result that is left to compute, where eager's is not."""
+        part = self._checks.left_to_compute(returned)
+        self._refuse((Cause.CONTRACT, part) if part else None)
 
     def _refuse(self, problem: tuple[Cause, str] | None) -> None:
         """Raise :class:`WrongResultError` for a problem, after putting back what the steps changed."""

@@ -29,7 +29,15 @@ from torchgauge.harness.worker.accuracy import (
 )
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
-from torchgauge.harness.worker.contract import NOT_PROMISED, Contract, differences
+from torchgauge.harness.worker.contract import (
+    COMPUTED,
+    NOT_PROMISED,
+    READ,
+    Contract,
+    computed,
+    differences,
+    read,
+)
 from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.memory import model_bytes
@@ -84,6 +92,7 @@ class TorchChecks:
     reference: Reference
     random = steep = False
     written = ""
+    reads = False
     weights: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
@@ -186,6 +195,15 @@ class TorchChecks:
         """Return the part of eager's first result that a timed step shows too."""
         return {path: leaf for path, leaf in self.eager.items() if path.startswith(self.scenario.TIMED)}
 
+    def left_to_compute(self, returned: Any) -> str:
+        """Return which part of a timed result computes when it is read, if eager's results have none such."""
+        found = {text: path for path, text in computed(returned)}
+        known = {text for contract in self.contracts for text in contract.values()}
+        if found.keys() <= known:
+            return ""
+        known |= {text for _, text in computed(self.step(self.subject.module)())}
+        return next((f"{path}: {text}" for text, path in found.items() if text not in known), "")
+
     def replayed(self, number: int, steps: int) -> Observation:
         """Run ``steps`` eager steps from the first state, and return the result of step ``number``."""
         self.restore(parameters=True)
@@ -231,9 +249,10 @@ class TorchChecks:
     def step(self, call: Callable[..., Any]) -> Callable[[], Any]:
         """The scenario's step with ``call`` in the module's place; an observation where it steps nothing."""
         subject = self.with_call(call)
-        if hasattr(self.scenario, "step"):
-            return self.scenario.step(subject)  # type: ignore[no-any-return]
-        return partial(self.scenario.observe, subject)
+        if not hasattr(self.scenario, "step"):
+            return partial(self.scenario.observe, subject)
+        step: Callable[[], Any] = self.scenario.step(subject)
+        return (lambda: read(step())) if self.reads else step
 
     def with_call(self, call: Callable[..., Any]) -> Subject:
         """The subject with ``call`` in the module's place."""
@@ -269,6 +288,7 @@ class TorchChecks:
         weights = weight_sums(self.subject.module)
         runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
         self.eager, self.contracts = runs[0], self.observer.contracts
+        self._note_computed()
         self.ended = self.left = torch.get_rng_state()
         self.observer.settle(runs)
         self.random = self.draws.look() or self.reference.random
@@ -284,6 +304,14 @@ class TorchChecks:
         for state in list(self.run_.live):
             self.run_.end_wrong(state, *problem)
         return False
+
+    def _note_computed(self) -> None:
+        """Note the parts of eager's results that compute when they are read: timed steps read them then."""
+        pairs = [(*key, text) for contract in self.contracts for key, text in contract.items()]
+        parts = [f"{path} is a {text}" for path, aspect, text in pairs if aspect == COMPUTED]
+        self.reads = bool(parts) and hasattr(self.scenario, "timed_result")
+        for state in self.run_.live if self.reads else ():
+            state.facts[READ] = named(list(dict.fromkeys(parts)))
 
     def _count_flops(self) -> None:
         work = self.built.work
