@@ -125,7 +125,8 @@ PARTS = {
     "generator": "common.register_backend_for_device('cpu', part.Scheduling, part.Scheduling)",
     "closure": "lowering.lowerings['x'] = lowering.make_pointwise(part.function)",
     "partial": "lowering.lowerings['x'] = functools.partial(len, part.function)",
-    "pattern": "register_graph_pattern(CallFunction(len), pass_dict=post_grad.pass_patterns[0])(part.function)",
+    "pattern": "register_graph_pattern(CallFunction(len), pass_dict=post_grad.pass_patterns[0])"
+    "(part.function)",
     "setting": "config.custom_partitioner_fn = part.Scheduling()",
     "back end": "torch._dynamo.register_backend(part.function, name='mine')",
 }

@@ -149,7 +149,7 @@ class Lazy(torch.Tensor):
     """A tensor that computes in its first operator."""
 
     @staticmethod
-    def __new__(cls, compute: Callable[[], torch.Tensor], like: torch.Tensor) -> Lazy:
+    def __new__(cls, compute: Callable[[], torch.Tensor], like: torch.Tensor) -> Any:
         made = torch.Tensor._make_wrapper_subclass(cls, like.shape, dtype=like.dtype, device=like.device)
         made.compute = compute
         return made

@@ -236,6 +236,11 @@ def test_a_package_is_measured_stage_by_stage(rows) -> None:
     found = {each.metric: each.samples for each in row.measurements}
     for stage in ("export_time", "package_compile", "package_load", "package_size", "speedup"):
         assert min(found[stage]) > 0
+    how = {each.metric: each.provenance for each in row.measurements}
+    assert how["package_load"].endswith(
+        "in the process that compiled, which has probed the vector instructions"
+    )
+    assert {"compiler_import", "vector_isa_probe"} <= dict(row.facts).keys()
     assert row.accuracy is not None
     assert row.accuracy.reference.startswith("eager and ")
 

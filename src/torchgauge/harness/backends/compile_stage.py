@@ -78,7 +78,7 @@ class CompileStage:
         return prepared
 
     def _parts(self) -> dict[str, Scalar]:
-        """Return, as a fact, which packages beside torch take part in the compilation; none for torch alone."""
+        """Return the fact that names the packages, beside torch, which take part; empty if there are none."""
         try:
             parts = compiler_parts(compiler_of(self.configuration))
         except UntellableError as error:

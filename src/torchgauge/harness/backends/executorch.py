@@ -188,7 +188,7 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
         *((quantise,) if int8 else ()),
         ("export", "export_time", source.how, lambda: _export(program, modules[-1], source)),
         ("lower", "lower_time", "to_edge_transform_and_lower and to_executorch", program.lower),
-        ("load", "package_load", "load_program and load_method", program.load),
+        ("load", "package_load", "load_program and load_method in the process that lowered", program.load),
     ):
         with _named(stage, session):
             seconds = timed_call(work, session.device)

@@ -1,7 +1,7 @@
 """Which packages besides torch take part in a compilation: their lowerings, passes, generators, back ends.
 
-Why: inductor's keys of cached code hold the graph and torch's own files, and nothing of these. So a cache that
-outlives them returns what an earlier version of them made.
+Why: inductor's keys of cached code hold the graph and torch's own files, and nothing of these packages. So a
+cache that outlives a version of them returns what that version made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TORCHS = frozenset({"torch", "functorch", "triton", "sympy", "numpy", *sys.stdl
 """Packages whose code inductor's keys hold, or which write no code."""
 _MAIN = "__main__"
 _LARGE_BYTES = 4 << 20
-"""Size from which on a file counts by its size and time: reading it would take longer than the compilation."""
+"""Size from which on a file counts by its size and time, as reading it takes too long."""
 
 
 class UntellableError(Exception):

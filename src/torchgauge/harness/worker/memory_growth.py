@@ -105,7 +105,7 @@ class MemoryGrowth:
         return [of(metric, samples, how, stopped=stopped) for metric, samples in series.growth.items()]
 
     def _new_objects(self) -> int:
-        """Return the number of small objects that sampling has left, none of them garbage if they are many."""
+        """Return the number of small objects that sampling has left; many are counted without garbage."""
         new = sys.getallocatedblocks() - self._objects
         if new >= MANY_OBJECTS:
             gc.collect()

@@ -181,7 +181,7 @@ def _steady(times: Sequence[float], window: int) -> bool:
     return median(times[-window:]) >= before * (1.0 - STEADY_TOLERANCE)
 
 
-def measure(
+def measure(  # noqa: PLR0917  the series with all that is read around their blocks
     all_series: Sequence[Series],
     session: DeviceSession,
     settings: RunSettings,
@@ -215,7 +215,7 @@ def measure(
     return stopped
 
 
-def _rounds(  # noqa: PLR0917  the rounds with all that is read between their blocks
+def _rounds(
     rounds: Rounds,
     contention: Contention,
     sample: Callable[[Series], Block | None],
