@@ -148,7 +148,8 @@ class KeptCache:
         """Take over the entries that ``fresh``, a cache that began empty, has for ``configurations``.
 
         They go below the folder ``into``, by default :attr:`folder`. Returns how many files came. What is
-        there already stays, unless ``heal`` says that it may be damaged. A full disk ends the work and is no error: whatever came is whole.
+        there already stays, unless ``heal`` says that it may be damaged. A full disk
+        ends the work and is no error: whatever came is whole.
         """
         taken = 0
         with suppress(OSError):

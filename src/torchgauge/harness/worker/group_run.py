@@ -390,7 +390,7 @@ class GroupRun:
                     series.failed = error
 
     def _grows(self, series: Series, sentence: str) -> None:
-        """Note that the memory of ``series`` seems to grow; tell the parent, as the process may end of that."""
+        """Note that the memory of ``series`` seems to grow; tell the parent, as the process may end."""
         state = next(state for state in self.states if state.key == series.key)
         state.grows = sentence
         self.events.emit(GROWTH, case=series.key, text=sentence)
