@@ -530,7 +530,7 @@ class TorchChecks:
         else:
             verdict = self._against(expected, found, tolerance, [state], made.rule)
         for aspect, text in differences(self.contracts, self.observer.contracts):
-            if aspect not in made.unpromised:
+            if aspect == COMPUTED or aspect not in made.unpromised:
                 verdict.fail(Cause.CONTRACT, text)
                 break
             fact = Modifier.REUSES_OUTPUT.value if aspect == REUSE else NOT_PROMISED
