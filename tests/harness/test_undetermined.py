@@ -88,6 +88,24 @@ def test_wrong_results_beside_chance_are_found(rows: Rows, model: str, reason: s
     assert (rows[f"{model} eager"].status, rows[f"{model} eager"].reason) == (Status.PASS, "")
 
 
+PADS = ("a_row", "added_pads", "a_channel", "a_large_class")
+
+
+@pytest.mark.parametrize("beside", PADS)
+def test_wrong_numbers_beside_far_larger_ones_are_found(rows: Rows, beside: str) -> None:
+    """Rounding of a pad is larger than the numbers beside it, and excuses only the pad."""
+    row = rows[f"wrong_beside_{beside} aot_eager"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert rows[f"wrong_beside_{beside} eager"].status is Status.PASS
+
+
+@pytest.mark.parametrize("model", ["fills_a_row", "adds_pads", "fills_a_channel", "has_a_large_class"])
+def test_numbers_beside_far_larger_ones_pass(rows: Rows, model: str) -> None:
+    """Compiled code that rounds in another way is right."""
+    row = rows[f"{model} aot_eager"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+
+
 @pytest.mark.parametrize("model", ["adds_noise", "drops_out", "drops_out_in_a_rnn"])
 def test_equal_random_numbers_are_compared_as_others(rows: Rows, model: str) -> None:
     """A compiler that draws as eager draws needs no indulgence."""

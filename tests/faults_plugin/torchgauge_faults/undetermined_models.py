@@ -137,6 +137,59 @@ class WrongNorm(NormOfTwo):
         return y * 3.0 - y.detach() * 2.0 if compiled() else y
 
 
+class FillsARow(Program):
+    """Returns numbers of size one beside pads that are a billion times as large."""
+
+    wrong = 1.0
+
+    def shown(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the layer's output, or what is wrong by a factor in compiled code."""
+        return self.scores(x) * (self.wrong if compiled() else 1.0)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.shown(x).masked_fill(torch.arange(SIDE) % 5 == 0, -1e9)
+
+
+class WrongBesideARow(FillsARow):
+    wrong = 1.1
+
+
+class AddsPads(FillsARow):
+    """The pads are rounded: to the next number is 64."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.shown(x) - 1e9 * (torch.arange(SIDE) % 5 == 0)
+
+
+class WrongBesideAddedPads(AddsPads):
+    wrong = 1.1
+
+
+class FillsAChannel(FillsARow):
+    """Most of the first leaf and all of the second one are pads."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = self.shown(x)
+        return shown.masked_fill(torch.arange(SIDE)[:, None] > 2, 1e30), torch.full_like(x, -1e9)
+
+
+class WrongBesideAChannel(FillsAChannel):
+    wrong = 1.1
+
+
+class HasALargeClass(FillsARow):
+    """Returns one row of numbers, of 16, that are ten million times as large."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.shown(x) * torch.where(torch.arange(SIDE) == 3, 1e7, 1.0)[:, None]
+
+
+class WrongBesideALargeClass(HasALargeClass):
+    def forward(self, x: torch.Tensor) -> Any:
+        y = super().forward(x)
+        return torch.where(y.abs() < 1e3, y * 1.1, y) if compiled() else y
+
+
 class DropsOut(Program):
     always_trains = True
     share = 1.0

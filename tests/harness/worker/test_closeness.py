@@ -39,6 +39,11 @@ def verdict(eager: Any, found: Any, truth: Any = None) -> Any:
     return compare(eager, found, truth, LOOSE)
 
 
+def seeded() -> Any:
+    """Return a generator in its first state."""
+    return torch.Generator().manual_seed(0)
+
+
 def planted(result: dict[str, Any], factor: float) -> dict[str, Any]:
     """``result`` with its second tensor times ``factor``."""
     return result | {"iteration0.grad.second": factor * result["iteration0.grad.second"]}
@@ -245,3 +250,35 @@ def test_a_step_below_the_last_place_of_its_parameter_is_lost(step: float, odd: 
     lost = {path: torch.zeros(64) if odd else (weight - step) - weight}
     truth = {path: torch.full((64,), -step).double()}
     assert bool(nonsense(verdict(lost, lost, truth).tensors)) is odd
+
+
+@pytest.mark.parametrize("huge", [1e60, 1e200])
+@pytest.mark.parametrize("wrong", [1.0, 1.1])
+def test_what_overflows_in_float32_alone_hides_nothing(wrong: float, huge: float) -> None:
+    """The squares of the larger number exceed float64 as well."""
+    truth = torch.randn(100, generator=seeded(), dtype=torch.float64)
+    truth[7] = huge
+    eager = truth.float()
+    assert not eager.isfinite().all()
+    assert verdict({"out": eager}, {"out": eager * wrong}, {"out": truth}).ok is (wrong == 1.0)
+
+
+@pytest.mark.parametrize("pad", [-1e9, 1e30, 65504.0])
+def test_small_numbers_beside_pads_are_judged_on_their_own_scale(pad: float) -> None:
+    """The tolerance hides them, and the pads dominate the tensor."""
+    truth = torch.randn(100, generator=seeded(), dtype=torch.float64) * SMALL
+    truth[::5] = pad
+    eager, small = truth.float(), truth.abs() < 1.0
+    wrong = torch.where(small, 1.2 * eager, eager)
+    near = torch.where(small, eager + 1e-12, eager)
+    assert verdict({"out": eager}, {"out": near}, {"out": truth}).ok
+    assert not verdict({"out": eager}, {"out": wrong}, {"out": truth}).ok
+
+
+def test_one_small_number_has_no_scale_of_its_own() -> None:
+    """It may be small by chance, and its rounding is that of the other numbers."""
+    truth = torch.randn(100, generator=seeded(), dtype=torch.float64)
+    truth[7] = 1e-9
+    eager, found = truth.clone(), truth.clone()
+    eager[7], found[7] = 1e-9, 3e-8
+    assert verdict({"out": eager.float()}, {"out": found.float()}, {"out": truth}).ok

@@ -14,6 +14,7 @@ units of eager's own error: about 1 for independent implementations, 0 for the s
 
 What is nearer to float64 than eager passes, unless it is all zeros. The first two need a tensor that is
 larger than eager's error. Where float64 says zero, only what has grown to the size of other tensors is wrong.
+A tensor whose elements have sizes far apart, as scores beside pads, is judged in parts (:func:`scales`).
 Without float64 the second, against eager, and the third are left: the third alone would excuse a fault that
 all tensors share. ``docs/method.md`` has what the rule finds, and where its numbers come from.
 """
@@ -24,6 +25,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import torch
 
@@ -51,6 +54,11 @@ FILLED = 0.5
 """A step that is small beside its parameter is rounded away in most elements: one more is no fault."""
 SHRUNK = 0.8
 """A tensor below eager's error is nearer to float64 the smaller it is: so much smaller it has to be."""
+
+GAP, FEW = 12, 4
+"""Powers of two between which a tensor has no element: what is larger is a part of its own, if at least so
+many elements are smaller. Rounding of the larger part would hide an error of a percent in the smaller one.
+"""
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,23 @@ class Closeness:
         if self.truth is None or self.eager_error is None or not self.truth:
             return None
         return math.sqrt(self.eager_error / self.truth)
+
+
+def scales(tensor: torch.Tensor) -> list[Any]:
+    """Return an index for each part of a real, finite ``tensor`` whose elements have sizes of their own."""
+    sizes = (tensor if tensor.dtype == torch.float64 else tensor.float()).detach().abs().contiguous()
+    bits, digits = (torch.int64, 52) if sizes.dtype == torch.float64 else (torch.int32, 23)
+    counts = torch.bincount(sizes.view(bits).flatten() >> digits)  # by exponent, of zeros with its bias 0
+    counts[:1] = 0
+    bounds, below = [0.0], 0
+    for low, high in pairwise(counts.nonzero().flatten().tolist()):
+        below += int(counts[low])
+        if high - low > GAP and below >= FEW:
+            bounds.append(float(torch.tensor(high << digits, dtype=bits).view(sizes.dtype)))
+            below = 0
+    if len(bounds) == 1:
+        return [...]
+    return [(sizes >= lower) & (sizes < upper) for lower, upper in pairwise([*bounds, math.inf])]
 
 
 def measure(

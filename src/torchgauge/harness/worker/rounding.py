@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from torchgauge.harness.worker.closeness import scales
 from torchgauge.suites.outputs import Observation, as_tensor
 
 SWAYS = 6.0
@@ -127,7 +128,8 @@ class Leeway:
     def __init__(self, run: Callable[[int], Observation], base: Observation) -> None:
         self.run, self.count = run, 0
         self.base = {path: as_tensor(leaf) for path, leaf in base.items()}
-        self.sizes: dict[str, tuple[float, ...]] = {}
+        self.sizes: dict[str, torch.Tensor] = {}
+        self.parts: dict[str, list[Any]] = {}
         self.moved: dict[str, torch.Tensor] = {}
         self.loose: set[str] = set()
 
@@ -135,15 +137,17 @@ class Leeway:
         """Return whether correct runs differ at ``path`` by as much as ``found`` differs from ``expected``.
 
         Three numbers must not exceed those of the runs: the RMS of the difference, the quantile :data:`BULK`,
-        and the part along ``expected`` if it dominates, as after a wrong factor.
+        and the part along ``expected`` if it dominates, as after a wrong factor. They must not do so in any
+        part of the tensor (:func:`scales`) by more than a unit in the last place of its RMS.
         """
-        whole, bulk, along = _sizes(expected, found)
-        sizes = whole, bulk, along if along > whole / 2.0 else 0.0
-        last_place = torch.finfo(expected.dtype).eps * _rms(_reals(expected))
+        if path not in self.base or _reals(self.base[path]).shape != _reals(expected).shape:
+            return False
+        sizes = self._sizes(path, expected, found)
+        sizes[2] *= sizes[2] > sizes[0] / 2.0
+        last_place = torch.finfo(expected.dtype).eps * sizes[3]
 
         def enough() -> bool:
-            pairs = zip(sizes, self.sizes.get(path, ()), strict=False)
-            return path in self.sizes and all(size <= limit + last_place for size, limit in pairs)
+            return path in self.sizes and bool((sizes[:3] <= self.sizes[path][:3] + last_place).all())
 
         return self._until(enough, RUNS)
 
@@ -176,11 +180,18 @@ class Leeway:
         elif not isinstance(other, torch.Tensor) or base.shape != other.shape:
             self.loose.add(path)
         elif base.is_floating_point() or base.is_complex():
-            known = self.sizes.get(path, (0.0, 0.0, 0.0))
-            times = SWAYS / times_of(self.count)
-            self.sizes[path] = tuple(map(max, known, (times * size for size in _sizes(base, other))))
+            sizes = SWAYS / times_of(self.count) * self._sizes(path, base, other)
+            self.sizes[path] = torch.maximum(self.sizes.get(path, sizes), sizes)
         else:
             self.moved[path] = self.moved.get(path, False) | (base != other)
+
+    def _sizes(self, path: str, base: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """Return RMS, bulk and RMS along ``base`` of the difference, and RMS of ``base``, of each part."""
+        if path not in self.parts:
+            self.parts[path] = scales(_reals(self.base[path]))
+        base, other = _reals(base), _reals(other)
+        sizes = [_sizes(base[part], other[part]) for part in self.parts[path]]
+        return torch.tensor(sizes, dtype=torch.float64).T
 
 
 def times_of(number: int) -> float:
@@ -189,14 +200,12 @@ def times_of(number: int) -> float:
 
 
 def _sizes(base: torch.Tensor, other: torch.Tensor) -> tuple[float, ...]:
-    """Return the RMS of the difference, the size of its bulk, and its RMS along ``base``."""
     if not base.numel():
-        return 0.0, 0.0, 0.0
-    base, other = _reals(base), _reals(other)
+        return 0.0, 0.0, 0.0, 0.0
     gap = other - base
     bulk = gap.abs().kthvalue(max(1, int(BULK * gap.numel()))).values
     along = abs(float(gap @ base)) / max(float(base.norm()), 1e-300) / gap.numel() ** 0.5
-    return _rms(gap), float(bulk), along
+    return _rms(gap), float(bulk), along, _rms(base)
 
 
 def _reals(tensor: torch.Tensor) -> torch.Tensor:
