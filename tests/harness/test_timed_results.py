@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torchgauge.records import Cause, Result, Status
+from torchgauge.records import Cause, Result, Status, times_count
 
 pytestmark = pytest.mark.torch
 PLUGIN = Path(__file__).parents[1] / "cheats_plugin"
@@ -74,3 +74,28 @@ def test_answers_from_memory_are_found(rows: dict[tuple[str, str], Result], mode
     assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
     assert "answers from memory: a step takes " in row.reason
     assert dict(row.facts)["new_over_repeated_inputs"] > 2
+
+
+def test_steps_that_are_faster_than_the_peak_are_marked(make_sandbox: Callable[[], Any]) -> None:
+    """Such code answers from memory only after nine calls; its times enter no mean."""
+    box = make_sandbox()
+    kinds = ("honest", "from_the_tenth_call")
+    file = box.store_path.with_name("cheats.yaml")
+    text = "configurations:\n" + "".join(CONFIGURATION.format(kind=kind) for kind in kinds)
+    file.write_text(text, encoding="utf-8")
+    done = box.run(
+        *("run", "micro", "--models", "matmul", "--device", "cpu", "--measure-seconds", "0.3"),
+        *("--no-memory-probe", "--config", ",".join(("eager", *kinds)), "--config-file", str(file)),
+        *("--store", str(box.store_path)),
+        PYTHONPATH=f"{box.environment['PYTHONPATH']}:{PLUGIN}",
+    )
+    rows = [row for row in box.rows() if dict(row.case.workload.shape)["n"] >= 512]
+    found = [row for row in rows if row.faster_than_peak]
+    assert len(rows) == 6
+    assert {row.case.configuration.name for row in found} == {"from_the_tenth_call"}
+    assert len(found) == 2
+    for row in found:
+        assert row.status is Status.PASS
+        assert not times_count(row.status.value, row.modifiers)
+        assert " times the peak rate" in row.faster_than_peak
+        assert f"faster_than_peak: {row.case_id}: {row.faster_than_peak}" in done.stdout + done.stderr

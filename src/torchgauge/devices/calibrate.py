@@ -76,6 +76,8 @@ def product_times(session: DeviceSession, dtype: str, repeats: int = REPEATS) ->
     """Side n of a square product in ``dtype`` that takes about 30 ms, and the seconds of each repetition."""
     import torch
 
+    multiply = torch._int_mm if dtype == "int8" else torch.mm
+
     def operand(size: int) -> Any:
         return torch.ones(size, size, dtype=getattr(torch, dtype), device=session.torch_device)
 
@@ -85,14 +87,14 @@ def product_times(session: DeviceSession, dtype: str, repeats: int = REPEATS) ->
             block = operand(size)
             torch.mm(block, block)
             # The best of three: one stolen time slice must not end the search at a small size.
-            seconds = min(timed(session, partial(torch.mm, block, block)) for _ in range(3))
+            seconds = min(timed(session, partial(multiply, block, block)) for _ in range(3))
             # Rates grow with the size, so one step from a small product falls short: go on until close.
             wanted = int(size * (GEMM_TARGET_S / seconds) ** (1 / 3)) // 64 * 64
             wanted = min(max(wanted, GEMM_SMALLEST), GEMM_LARGEST, size * 4)
             if wanted <= size * 1.25:
                 break
             size = wanted
-        return size, times_of(session, partial(torch.mm, block, block), repeats)
+        return size, times_of(session, partial(multiply, block, block), repeats)
 
 
 def copy_times(session: DeviceSession, repeats: int = REPEATS) -> list[float]:

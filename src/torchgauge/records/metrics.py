@@ -288,7 +288,14 @@ def uncounted(modifiers: Collection[str]) -> str:
     return next((each.value for each in GRAVEST if each in UNCOUNTED and each in modifiers), "")
 
 
-GRAVEST = (Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.DEGRADED, Modifier.UNSTEADY)
+GRAVEST = (
+    Modifier.OTHER_MODEL,
+    Modifier.UNCHECKED,
+    Modifier.DEGRADED,
+    Modifier.FASTER_THAN_PEAK,
+    Modifier.UNSTEADY,
+)
 """What may keep a number out, the gravest first: another model's are nobody's, unchecked ones may be of wrong
-results, degraded ones are of another path, and unsteady ones are only inexact.
+results, degraded ones are of another path, those faster than the peak are not of the whole work, and unsteady
+ones are only inexact.
 """

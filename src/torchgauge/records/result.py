@@ -162,6 +162,11 @@ class Result:
         return self._why(Modifier.UNSTEADY)
 
     @property
+    def faster_than_peak(self) -> str:
+        """By how much its steps beat the peak of the device; empty if they do not."""
+        return self._why(Modifier.FASTER_THAN_PEAK)
+
+    @property
     def flaky(self) -> str:
         """How its attempts differ; empty where they do not."""
         return self._why(Modifier.FLAKY)

@@ -107,6 +107,7 @@ class Modifier(str, Enum):
     OTHER_MODEL = "other_model"
     UNCHECKED = "unchecked"
     UNSTEADY = "unsteady"
+    FASTER_THAN_PEAK = "faster_than_peak"
     REUSES_OUTPUT = "reuses_output"
     TIES = "ties"
     LEAKS = "leaks"
@@ -123,6 +124,7 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.OTHER_MODEL: "not the model that its suite declares",
     Modifier.UNCHECKED: "no result was compared with a reference",
     Modifier.UNSTEADY: "its step times are in doubt",
+    Modifier.FASTER_THAN_PEAK: "its steps take less time than their work needs on the device",
     Modifier.FLAKY: "another attempt ended differently",
     Modifier.REUSES_OUTPUT: "each call overwrites the result of an earlier one",
     Modifier.LEAKS: "its steps keep memory",
@@ -130,10 +132,16 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 
-BY_FACT = (Modifier.UNCHECKED, Modifier.REUSES_OUTPUT, Modifier.TIES, Modifier.LEAKS)
+BY_FACT = (
+    Modifier.UNCHECKED,
+    Modifier.FASTER_THAN_PEAK,
+    Modifier.REUSES_OUTPUT,
+    Modifier.TIES,
+    Modifier.LEAKS,
+)
 """Modifiers of a passed row that has the fact of their name."""
 
-UNTIMED = frozenset({Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY})
+UNTIMED = frozenset({Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.FASTER_THAN_PEAK, Modifier.UNSTEADY})
 """Modifiers that keep the step times of a row out of every mean, claim, trend and comparison."""
 
 

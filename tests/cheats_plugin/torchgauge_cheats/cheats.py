@@ -68,6 +68,21 @@ def remembered(key: Callable[[torch.Tensor], Any]) -> Callable[[Call], Call]:
     return cheat
 
 
+def remembered_later(compiled: Call) -> Call:
+    """Compute a result for the first nine calls with each input, and hand it out from then on."""
+    kept: dict[Any, Any] = {}
+    counts: dict[Any, int] = {}
+
+    def call(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        known = x.data_ptr(), x._version
+        counts[known] = counts.get(known, 0) + 1
+        if counts[known] < 10:
+            kept[known] = compiled(x, *args, **kwargs)
+        return kept[known].clone()
+
+    return call
+
+
 def trained_from_memory(compiled: Call) -> Call:
     """Compute output and gradients once for each version of the input, and hand them out again."""
     kept: dict[Any, tuple[Any, dict[Any, Any]]] = {}
@@ -151,6 +166,7 @@ KINDS: dict[str, Callable[[Call], Call]] = {
     "nan_on_fifth": wrong_when(lambda n: n > 20 and n % 5 == 0, lambda out: out * float("nan")),
     "gradient_of_ninth": wrong_when(lambda n: n > 20 and n % 9 == 0, Scaled.apply),
     "by_version": remembered(lambda x: (x.data_ptr(), x._version)),
+    "from_the_tenth_call": remembered_later,
     "by_checksum": remembered(lambda x: float(x.sum())),
     "trained_from_memory": trained_from_memory,
     "keeps_64_kib": keeping(lambda *_: torch.ones(16384)),

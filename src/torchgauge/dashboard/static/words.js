@@ -8,7 +8,7 @@ export const STATUSES = Object.freeze({
   "t/o": "t", unsupported: "u", "n/a": "u", skipped: "s", skip: "s", infra: "i", not_run: "n", none: ".",
   fail: "aecot",
 });
-export const MARKS = Object.freeze(["new", "unexpected", "expected", "other_cause", "degraded", "other_model", "unchecked", "unsteady", "leaks", "ties", "flaky", "contributed", "imported", "stale", "superseded"]);
+export const MARKS = Object.freeze(["new", "unexpected", "expected", "other_cause", "degraded", "other_model", "unchecked", "unsteady", "faster_than_peak", "leaks", "ties", "flaky", "contributed", "imported", "stale", "superseded"]);
 export const FIELDS = Object.freeze(["suite", "model", "mode", "dtype", "batch", "device", "config", "status"]);
 export const FUNCTIONS = Object.freeze(["and", "or", "not", "cell", "every", "count", "seq"]);
 /** @type {Record<string, Record<string, number>>} */

@@ -49,6 +49,7 @@ class RunReport:
     other_models: list[Result] = field(default_factory=list)
     unchecked: list[Result] = field(default_factory=list)
     unsteady: list[Result] = field(default_factory=list)
+    faster_than_peak: list[Result] = field(default_factory=list)
     skipped: list[Result] = field(default_factory=list)
     unsupported: list[Result] = field(default_factory=list)
     interrupted: bool = False
@@ -92,6 +93,8 @@ class RunReport:
             self.skipped.append(slim)
         if result.status is Status.UNSUPPORTED:
             self.unsupported.append(slim)
+        if result.faster_than_peak:
+            self.faster_than_peak.append(slim)
         if result.unsteady:
             self.unsteady.append(slim)
         if result.unexpected:
@@ -116,6 +119,7 @@ def report_plain(report: RunReport) -> dict[str, Any]:
         "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],
         "unchecked": [{"case": r.case_id, "why": r.unchecked} for r in report.unchecked],
         "unsteady": [{"case": r.case_id, "why": r.unsteady} for r in report.unsteady],
+        "faster_than_peak": [{"case": r.case_id, "why": r.faster_than_peak} for r in report.faster_than_peak],
         "skipped": [
             {"case": r.case_id, "cause": r.cause and r.cause.value, "reason": r.reason}
             for r in report.skipped

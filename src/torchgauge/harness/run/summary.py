@@ -132,8 +132,8 @@ def _brief_numbers(row: Result) -> str:
 
 def _in_doubt(result: Result) -> list[tuple[str, str]]:
     """Why nothing says that its numbers are right, and why its step times are compared with nothing."""
-    found = (("unchecked", result.unchecked), ("unsteady", result.unsteady))
-    return [(name, why) for name, why in found if why]
+    names = ("unchecked", "faster_than_peak", "unsteady")
+    return [(name, why) for name in names if (why := getattr(result, name))]
 
 
 def _earlier(result: Result) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -9,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.counted import counted
@@ -32,7 +34,7 @@ from torchgauge.harness.worker.libraries import import_builder, library_facts
 from torchgauge.harness.worker.memory_growth import MemoryGrowth
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.realise import realise
-from torchgauge.harness.worker.roofline import attainable
+from torchgauge.harness.worker.roofline import BEYOND, Peaks, attainable
 from torchgauge.harness.worker.series import Series
 from torchgauge.harness.worker.shared_budget import SharedBudget
 from torchgauge.harness.worker.timing import measure, warm_up
@@ -304,6 +306,7 @@ class GroupRun:
             self._add_details(all_series, stopped)
             self._repeat(all_series)
             self._confirm_growth(all_series)
+            self._compare_with_peaks(all_series)
         self._report(all_series, stopped, taken)
 
     def _known_work(self) -> None:
@@ -406,6 +409,19 @@ class GroupRun:
                             state.facts[Modifier.LEAKS.value] = leak
                 except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
                     series.failed = error
+    def _compare_with_peaks(self, all_series: dict[int, Series]) -> None:
+        """Mark what takes less time than its work, as code does that keeps its answers."""
+        if not self.settings.calibrate or RANKS.count > 1 or self.session.torch_device is None:
+            return
+        peaks = Peaks(self.session)
+        for state in self.live:
+            series = all_series[state.index]
+            known = {each.metric: each.samples[0] for each in state.measurements if each.samples}
+            seconds = median(series.wall) if series.wall and series.failed is None else math.inf
+            if seconds * BEYOND < known.get("attainable", math.inf):
+                moved = float(self.work.bytes) if self.work else 0.0
+                if how := peaks.beaten(seconds, known.get("flops", 0.0), moved):
+                    state.facts[Modifier.FASTER_THAN_PEAK.value] = how
 
     def _rest(self, seconds: float) -> None:
         """Let other workers have the machine: time passes between the visits to this group."""

@@ -18,6 +18,14 @@ from torchgauge.records import AUTOCAST, Measurement, absent
 from torchgauge.suites.suite import Work
 
 DECLARED = "declared by the suite"
+FAST_DTYPES = ("float32", "bfloat16", "float16", "int8")
+"""Dtypes of products, one of which is the fastest of a device: compiled code may use it for any other."""
+BEYOND = 1.5
+"""Steps whose work takes at least so many times as long did not do it: peaks are measured, and not exact."""
+STREAMS = 2.0
+"""A step that only reads may move so many times as many bytes per second as a copy."""
+QUICK = 512
+"""Side of the product whose rate shows at once that the rate of most steps is possible."""
 REPEATS = 5
 MOST_MOVED = 256 << 20
 """More than any cache holds; a copy of more needs memory and shows nothing else."""
@@ -54,6 +62,54 @@ def _least_times(work: Work, session: DeviceSession, dtype: str) -> Iterator[tup
         yield work.flops / peak, f"product in {dtype}: {peak:.3g} FLOP/s"
     seconds = copy_time(session, work.bytes)
     yield seconds, f"copy of as many bytes: {work.bytes / seconds:.3g} B/s"
+
+
+class Peaks:
+    """The peaks of a device, each measured only where a step cannot be explained without it."""
+
+    def __init__(self, session: DeviceSession) -> None:
+        self.session, self.rates = session, dict[str, float]()
+
+    def beaten(self, seconds: float, flops: float, moved: float) -> str:
+        """Return how a step of ``seconds`` beats every peak; empty if it does not, or none can be measured.
+
+        ``moved`` is the number of bytes that it reads and writes, 0 if that is unknown.
+        """
+        if moved and (copied := copy_bandwidth(self.session, int(moved)).samples):
+            times = moved / seconds / copied[0]
+            if times > BEYOND * STREAMS:
+                return f"{moved:.3g} bytes in {seconds:.3g} s are {times:.3g} times the bandwidth of a copy"
+        for dtype in ("", *FAST_DTYPES):
+            if flops / seconds <= BEYOND * self._rate(dtype):
+                return ""
+        best = max(self.rates, key=lambda dtype: self.rates[dtype])
+        if not self.rates[best]:
+            return ""
+        times = flops / seconds / self.rates[best]
+        return f"{flops:.3g} operations in {seconds:.3g} s are {times:.3g} times the peak rate, of {best}"
+
+    def _rate(self, dtype: str) -> float:
+        """Return the operations per second of products in ``dtype``, 0 without any.
+
+        Those of a small product in float32 for no dtype: few steps exceed them.
+        """
+        if dtype not in self.rates:
+            try:
+                size, times = self._products(dtype)
+                self.rates[dtype] = 2 * size**3 / min(times)
+            except HOOK_ERRORS as error:
+                if self.session.is_oom(error) or self.session.is_lost(error):
+                    raise
+                self.rates[dtype] = 0.0
+        return self.rates[dtype]
+
+    def _products(self, dtype: str) -> tuple[int, list[float]]:
+        import torch
+
+        if dtype:
+            return product_times(self.session, dtype, 3 * REPEATS)
+        block = torch.ones(QUICK, QUICK, device=self.session.torch_device)
+        return QUICK, [timed(self.session, lambda: torch.mm(block, block)) for _ in range(3)]
 
 
 def copy_bandwidth(session: DeviceSession, moved: int) -> Measurement:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, number_counts
+from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, doubt, number_counts
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Condition, Measure, Question
 from torchgauge.results.claims.stored import Number, StoredCase
 from torchgauge.results.log_ratio import ratio_interval
@@ -167,7 +167,8 @@ def doubted(case: StoredCase, question: Question) -> tuple[MemberState, str] | N
     """Why the number of ``case``, which passed, belongs in no claim; None where it may enter one."""
     if number_counts(MEASURES[question.measure].metric, case.status, case.modifiers):
         return None
-    return MemberState.UNSTEADY, f"unsteady: {case.unsteady}"
+    why = doubt(MEASURES[question.measure].metric, case.modifiers)
+    return MemberState.UNSTEADY, f"{why}: {getattr(case, why)}"
 
 
 def decided(condition: Condition, number: Number, *, exact: bool) -> tuple[MemberState, str]:

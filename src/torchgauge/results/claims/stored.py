@@ -81,6 +81,7 @@ class StoredCase:
     other_model: str = ""
     unchecked: str = ""
     unsteady: str = ""
+    faster_than_peak: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -290,4 +291,5 @@ def _case(row: Row, numbers: Mapping[str, Number]) -> StoredCase:
         other_model=why[Modifier.OTHER_MODEL],
         unchecked=why[Modifier.UNCHECKED],
         unsteady=why[Modifier.UNSTEADY],
+        faster_than_peak=why[Modifier.FASTER_THAN_PEAK],
     )

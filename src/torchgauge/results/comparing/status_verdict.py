@@ -44,7 +44,11 @@ def unfit(launch: Launch) -> str:
         for side, outcome in sides(launch)
         if outcome.status is not Status.PASS
     ]
-    return "; ".join(failed) or _first_marked(launch, (*_UNTOLD, Modifier.UNSTEADY)) or unlike(launch)
+    return (
+        "; ".join(failed)
+        or _first_marked(launch, (*_UNTOLD, Modifier.FASTER_THAN_PEAK, Modifier.UNSTEADY))
+        or unlike(launch)
+    )
 
 
 def unlike(launch: Launch) -> str:

@@ -15,7 +15,16 @@ from typing import Any
 import pyarrow.compute as pc
 
 from torchgauge.errors import DamagedJournalError
-from torchgauge.records import ATTEMPTED, INCOMPLETE, Modifier, Status, Workload, counts_as_pass
+from torchgauge.records import (
+    ATTEMPTED,
+    GRAVEST,
+    INCOMPLETE,
+    UNTIMED,
+    Modifier,
+    Status,
+    Workload,
+    counts_as_pass,
+)
 from torchgauge.results.compat.table import NOT_APPLICABLE
 from torchgauge.results.latest import STALE_AFTER_S, Row, StoredRows, read_rows
 from torchgauge.results.origin import IMPORTED_FROM
@@ -28,7 +37,7 @@ _COLUMNS = (
     "torch_version", "environment_id",
 )  # fmt: skip
 _KEYS = ("torch_version", "environment_id", "modifiers")
-_SILENT = (Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY, Modifier.FLAKY, Modifier.STALE)
+_SILENT = (*(each for each in GRAVEST if each in UNTIMED), Modifier.FLAKY, Modifier.STALE)
 _STATUSES = {status.value for status in Status}
 
 
