@@ -137,6 +137,41 @@ class WrongNorm(NormOfTwo):
         return y * 3.0 - y.detach() * 2.0 if compiled() else y
 
 
+class FlipsAnActivation(Program):
+    """One number is as far from zero as errors of a step may add up to; compiled, it is on the other side."""
+
+    wrong = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        offset = 0.1 * torch.randn(SIDE, SIDE)
+        offset[0, 0] = self.linear(self.x)[0, 0].detach() + 8e-7
+        self.register_buffer("offset", offset)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x) - self.offset
+        y = torch.where(y.abs() < 1e-6, y.abs(), y) if compiled() else y
+        y = y.relu() + 1.0
+        return Scaled.apply(y, self.wrong) if compiled() else y
+
+
+class WrongActivation(FlipsAnActivation):
+    wrong = 1.02
+
+
+class Scaled(torch.autograd.Function):
+    """The value as it is, with another gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor, factor: float) -> torch.Tensor:
+        ctx.factor = factor
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        return ctx.factor * gradient, None
+
+
 class FillsARow(Program):
     """Returns numbers of size one beside pads that are a billion times as large."""
 

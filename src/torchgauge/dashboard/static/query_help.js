@@ -18,7 +18,7 @@ export function examples(device, configuration, column, ask) {
     ["count(fail)>=3", "so many cells; fail is any status of an attempt that did not pass"],
     ["seq(pass error)", "passed, and at its next result raised an error"],
     [`speedup<1 ${device}:latency>10ms`, "numbers, with units"],
-    ["or(unexpected other_cause degraded other_model unchecked unsteady faster_than_peak ties flaky contributed imported stale none)", "marks; none is a combination that nobody planned"],
+    ["or(unexpected other_cause degraded other_model unchecked unsteady faster_than_peak leaks ties flaky contributed imported stale none)", "marks; none is a combination that nobody planned"],
   ]) {
     const [button, term, told] = [document.createElement("button"), document.createElement("dt"), document.createElement("dd")];
     Object.assign(button, { type: "button", className: "example", textContent: query });

@@ -10,7 +10,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from typing import Any
 from torchgauge.harness.compile_cache import folder_name
 from torchgauge.records import Configuration, Scalar
 
-_FALLBACK_MARKS = ("hit config.", "WON'T CONVERT", "falling back to eager")
+_LIMIT = "hit config."
+_FALLBACK_MARKS = (_LIMIT, "WON'T CONVERT", "falling back to eager")
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """The variable that tells inductor where its caches are."""
@@ -188,6 +189,37 @@ def reset() -> None:
     torch._dynamo.utils.clear_compilation_metrics()
     clear = getattr(utils, "clear_caches", None) or utils.clear_inductor_caches  # renamed after torch 2.5
     clear()
+
+
+@contextlib.contextmanager
+def own_code() -> Iterator[None]:
+    """Let dynamo keep code that is made inside apart from that of other cases, with a limit of its own.
+
+    Dynamo counts the codes of one function, whoever compiled them. Torch before 2.13 cannot keep them apart.
+    """
+    from torch._dynamo import eval_frame
+
+    numbers = getattr(eval_frame, "_next_isolate_recompiles_id", None)
+    if numbers is None:
+        yield
+        return
+    context, number = eval_frame._TorchDynamoContext, next(numbers)
+    begin = context.__init__
+
+    def begin_apart(self: Any, *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        self._isolate_recompiles_id = number
+
+    context.__init__ = begin_apart
+    try:
+        yield
+    finally:
+        context.__init__ = begin
+
+
+def gave_up(degraded: Iterable[str]) -> bool:
+    """Return whether one of these warnings says that dynamo reached a limit, and runs eager from then on."""
+    return any(_LIMIT in why for why in degraded)
 
 
 def arguments(configuration: Configuration, backend: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.clock_watch import UNKNOWN, ClockWatch, without_times
 from torchgauge.harness.worker.closer_look import CloserLook
+from torchgauge.harness.worker.compilation import gave_up
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.failure import missing_op
 from torchgauge.harness.worker.libraries import import_builder, library_facts
@@ -151,14 +152,16 @@ class GroupRun:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
         There must be an entry for each step on average: the number of graphs may differ from step to step. A
-        later TorchBench step may leave its module out, if eager's does so too. A block needs one entry.
+        later TorchBench step may leave its module out, if eager's does so too. A block needs one entry. Where
+        dynamo has reached its limit of recompilations, it runs eager as in the user's program: the case is
+        degraded.
         """
         before = self._entered()
         yield
         entered = {code: count - before[code] for code, count in self._entered().items()}
         own, name = state.prepared.entries, state.planned.case.configuration.name
         count = entered.pop(_code_of(state))
-        if own is not None and own.watched:
+        if own is not None and own.watched and not gave_up(state.prepared.degraded):
             due = steps
             if count < due and self.subject is not None:
                 due = max(1, int(due * self.subject.built.least_calls(self.subject)))
@@ -358,6 +361,7 @@ class GroupRun:
             series = all_series[state.index]
             state.measurements += found.get(series.key, [])
             watched = state.prepared.entries is not None and state.prepared.entries.watched
+            watched = watched and not gave_up(state.prepared.degraded)
             if series.failed is None and watched and entered[_code_of(state)] == before[_code_of(state)]:
                 name = state.planned.case.configuration.name
                 series.failed = NotRunError(f"{NOT_RUN}: the measurement did not enter the code of {name}")
