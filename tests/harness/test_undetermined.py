@@ -43,6 +43,7 @@ def drawing(make_sandbox: Callable[[], Any]) -> Rows:
         ("masks_near_scores", "rounding decides out.mask in"),
         ("counts_near_scores", "rounding decides out.masked in 1 place"),
         ("finds_near_scores", "out.places in its shape, so it is unchecked"),
+        ("finds_a_mode", "rounding decides out.places in"),
     ],
 )
 def test_ties_pass_and_are_counted(rows: Rows, model: str, said: str) -> None:
@@ -69,6 +70,9 @@ def test_amplified_rounding_passes_and_is_named(rows: Rows, model: str) -> None:
     [
         ("wrong_sort", "out.places: torch.int64 values differ"),
         ("wrong_top", "out.places: torch.int64 values differ"),
+        ("wrong_tie", "out.places: torch.int64 values differ"),
+        ("twice_the_same", "out.places: torch.int64 values differ"),
+        ("no_place", "out.places: torch.int64 values differ"),
         ("wrong_mask", "out.mask: torch.bool values differ"),
         ("wrong_finds", "out.places: shape "),
         ("wrong_count", "out.above: "),

@@ -67,6 +67,46 @@ class WrongTop(TopOfEqualScores):
         return {**shown, "places": shown["places"].roll(2, 1)} if compiled() else shown
 
 
+class WrongTie(Program):
+    """Compiled, a place where rounding decides is that of an element with another value."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        places = self.scores(x).sort().indices
+        other = places.clone()
+        other[0, 0], other[0, 1] = places[0, SIDE - 1], places[0, SIDE - 2]
+        return {"places": other if compiled() else places}
+
+
+class TwiceTheSame(TopOfEqualScores):
+    """Compiled, one of equal elements is there twice."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        places = self.scores(x).relu().topk(SIDE).indices
+        return (
+            {"places": torch.where(torch.arange(SIDE) == SIDE - 1, places[:, -2:-1], places)}
+            if compiled()
+            else {"places": places}
+        )
+
+
+class NoPlace(TopOfEqualScores):
+    """Compiled, places where rounding decides are outside of the tensor, and are counted from one."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        tied = shown["values"] == 0.0
+        places = torch.where(tied, 10**6, shown["places"]) if compiled() else shown["places"]
+        return {"places": places + 1}
+
+
+class FindsAMode(Program):
+    """Rounding decides whether one value is there twice, or three are there once."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        values, places = self.scores(x)[:, :3].mode()
+        return {"values": values, "places": places}
+
+
 class MasksNearScores(Program):
     def forward(self, x: torch.Tensor) -> Any:
         scores = self.scores(x)

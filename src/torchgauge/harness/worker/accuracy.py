@@ -126,7 +126,7 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
         if isinstance(expected, torch.Tensor):
             _compare_tensor(path, expected, found, truth, tolerance, verdict, leeway)
         elif type(expected) is not type(found) or expected != found:
-            if type(expected) is type(found) and leeway.loosens(path):
+            if type(expected) is type(found) and leeway.loosens(path, found):
                 verdict.ties[path] = 1
             else:
                 verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {expected!r}")
@@ -225,7 +225,7 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
         differs = decided = expected != found
         if isinstance(truth, torch.Tensor) and truth.shape == expected.shape:
             decided = differs & (truth == expected)
-        if leeway.ties(path, decided):
+        if leeway.ties(path, decided, found, tolerance):
             verdict.ties[path] = int(differs.sum())
         else:
             verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")

@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torchgauge.harness.worker.closeness import scales
+from torchgauge.records import Tolerance
 from torchgauge.suites.outputs import Observation, as_tensor
 
 SWAYS = 6.0
@@ -25,6 +26,8 @@ BULK = 0.9
 """The quantile of the differences that is compared beside their RMS, which a few elements may dominate."""
 ORDERS = ("aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
 """Operators that may give equal elements any order."""
+PICKS = (*ORDERS[:-1], "aten::argmax", "aten::argmin", "aten::max", "aten::min")
+"""Operators whose whole numbers are the places of elements that are equal but for rounding."""
 COINS = 1 << 20
 """Number of random booleans that a run draws; each tensor uses a slice of them."""
 PATIENCE_S = 300.0
@@ -39,6 +42,8 @@ NEAR_ZERO = 32.0
 Errors of a step add up, and decide what an activation lets through. Usual is the lesser of both quartiles, so
 a tensor whose numbers have one sign keeps it.
 """
+WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+"""The dtypes of whole numbers that have a distance."""
 WIDE = {
     torch.float32: torch.float64,
     torch.float16: torch.float64,
@@ -61,18 +66,23 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         self.dice, self.times = torch.Generator().manual_seed(seed), times_of(seed)
         self.coins = torch.randint(2, (COINS,), generator=self.dice, dtype=torch.bool)
         self.end, self.late = time.monotonic() + PATIENCE_S, False
+        self.picks: list[Pick] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run ``func`` and move its result."""
         given, schema = (args, kwargs or {}), func._schema.arguments
         if func._schema.name in ORDERS and len(func._schema.returns) == 2 and args[0].ndim:
-            return self._shuffled(func, *given)
+            result = self._shuffled(func, *given)
+            self._note_places(func, given, result[1])
+            return result
         written = {each.name for each in schema if each.alias_info is not None and each.alias_info.is_write}
         view = not written and any(each.alias_info is not None for each in schema)
         exact: Any = None
         if not view and torch.Tag.nondeterministic_seeded not in func.tags and _inexact(given):
             exact = self._exact(func, given, schema, written)
         result = func(*given[0], **given[1])
+        if not written and not view:
+            self._note_places(func, given, result[-1] if isinstance(result, tuple) else result)
         moved = _written(given, schema, written) if written else result
         for mine, truth in zip(_tensors(moved), _tensors(exact)):  # noqa: B905  none where nothing is exact
             if mine.dtype in WIDE and mine.shape == truth.shape and truth.dtype == WIDE[mine.dtype]:
@@ -82,14 +92,21 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
 
     def _shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run ``func``, a sort or similar, with equal elements in a random order unless it is stable."""
-        names = [each.name for each in func._schema.arguments]
-        settings = {**dict(zip(names, args)), **kwargs}  # noqa: B905  defaults are left out
+        settings = _settings(func, args, kwargs)
         dim, whole = settings.get("dim", -1), args[0]
         if settings.get("stable"):
             return func(*args, **kwargs)
         order = torch.randperm(whole.shape[dim], generator=self.dice).to(whole.device)
         values, places = func(whole.index_select(dim, order), *args[1:], **kwargs)
         return values, order[places]
+
+    def _note_places(self, func: Any, given: Any, places: Any) -> None:
+        """Keep ``places`` that ``func`` returns, with the tensor whose elements they are."""
+        if func._schema.name in PICKS and not places.is_floating_point() and given[0][0].ndim:
+            whole, dim = given[0][0].detach(), _settings(func, *given).get("dim", -1)
+            whole, dim = (whole.flatten(), 0) if dim is None or places.ndim == 0 else (whole, dim)
+            places = places if places.ndim == whole.ndim else places.unsqueeze(dim)
+            self.picks.append(Pick(whole.to("cpu", copy=True), dim, places.to("cpu", copy=True)))
 
     def _exact(self, func: Any, given: Any, schema: Any, written: set[str]) -> Any:
         """Return what ``func`` returns or writes in float64; None where it does not run in it."""
@@ -122,11 +139,42 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             mine.copy_(torch.where(near & coins, -mine, mine))
 
 
+class Pick(NamedTuple):
+    """The elements of ``whole`` that an operator picked, by their ``places`` along ``dim``."""
+
+    whole: torch.Tensor
+    dim: int
+    places: torch.Tensor
+
+    def fits(self, found: torch.Tensor, others: list[Pick], tolerance: Tolerance) -> bool:
+        """Return whether ``found`` picks other elements of the same values, each once.
+
+        Values may differ by ``tolerance``, and by :data:`SWAYS` times as much as in ``others``.
+        """
+        places = found.reshape(self.places.shape).long()
+        if int(places.min()) < 0 or int(places.max()) >= self.whole.shape[self.dim]:
+            return False
+        if (places.sort(self.dim).values.diff(dim=self.dim) == 0).any():
+            return False
+        mine, theirs = (self.whole.gather(self.dim, each).double() for each in (places, self.places))
+        alike = (each.whole for each in others if each.whole.shape == self.whole.shape)
+        sways = [float((whole - self.whole).abs().max()) for whole in alike]
+        limit = tolerance.absolute + SWAYS * max(sways) + tolerance.relative * theirs.abs()
+        return bool(((mine - theirs).abs() <= limit).all())
+
+
+class Rounded(dict[str, Any]):
+    """An observation with another rounding, and what its operators picked."""
+
+    picks: tuple[Pick, ...] = ()
+
+
 def rounded_otherwise(observe: Callable[[], Observation], number: int) -> Observation:
     """Return what ``observe`` shows with another rounding; nothing where that takes too long."""
     with OtherRounding(number) as mode:
-        shown = observe()
-    return {} if mode.late else shown
+        shown = Rounded(observe())
+    shown.picks = tuple(mode.picks)
+    return Rounded() if mode.late else shown
 
 
 class Leeway:
@@ -142,6 +190,8 @@ class Leeway:
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
         self.moved: dict[str, torch.Tensor] = {}
+        self.picks: dict[str, list[Pick]] = {}
+        self.reach: dict[str, float] = {}
         self.loose: set[str] = set()
 
     def explains(self, path: str, expected: torch.Tensor, found: torch.Tensor) -> bool:
@@ -162,14 +212,28 @@ class Leeway:
 
         return self._until(enough)
 
-    def ties(self, path: str, differs: torch.Tensor) -> bool:
-        """Return whether chance decides each place of a tensor of whole numbers that ``differs``."""
-        nowhere = torch.zeros_like(differs)
-        return self._until(lambda: not (differs & ~self.moved.get(path, nowhere)).any())
+    def ties(self, path: str, differs: torch.Tensor, found: torch.Tensor, tolerance: Tolerance) -> bool:
+        """Return whether chance decides each place of a tensor of whole numbers that ``differs``.
 
-    def loosens(self, path: str) -> bool:
-        """Return whether chance decides the shape of the tensor at ``path``, or a plain value."""
-        return self._until(lambda: path in self.loose)
+        Numbers that are places of elements must be those of equal elements. Others must not be farther from
+        eager's than :data:`SWAYS` times those of the runs.
+        """
+        nowhere = torch.zeros_like(differs)
+        if not self._until(lambda: not (differs & ~self.moved.get(path, nowhere)).any()):
+            return False
+        if picks := self.picks.get(path):
+            return any(pick.fits(found, picks, tolerance) for pick in picks)
+        return found.dtype not in WHOLE or self._reaches(path, found)
+
+    def loosens(self, path: str, found: Any = None) -> bool:
+        """Return whether chance decides the shape of the tensor at ``path``, or the plain value ``found``."""
+        loose = self._until(lambda: path in self.loose)
+        return loose and (path not in self.reach or self._reaches(path, torch.tensor(found)))
+
+    def _reaches(self, path: str, found: torch.Tensor) -> bool:
+        base, far = torch.as_tensor(self.base[path]), SWAYS * self.reach.get(path, 0.0)
+        gap = found.double() - base.double()
+        return bool((gap.abs() <= far).all()) and not bool(((found < 0) & (base >= 0)).any())
 
     def _until(self, enough: Callable[[], bool]) -> bool:
         while not (answer := enough()) and self.count < RUNS and self.spent < PATIENCE_S:
@@ -182,12 +246,15 @@ class Leeway:
             for path, base in self.base.items():
                 if path in other:
                     self._note(path, base, as_tensor(other[path]))
+                    self._note_picks(path, base, getattr(other, "picks", ()), other[path])
         return answer
 
     def _note(self, path: str, base: Any, other: Any) -> None:
         if not isinstance(base, torch.Tensor):
             if base != other:
                 self.loose.add(path)
+                if isinstance(base, int) and isinstance(other, int):
+                    self.reach[path] = max(self.reach.get(path, 0.0), abs(other - base))
         elif not isinstance(other, torch.Tensor) or base.shape != other.shape:
             self.loose.add(path)
         elif base.is_floating_point() or base.is_complex():
@@ -195,6 +262,14 @@ class Leeway:
             self.sizes[path] = torch.maximum(self.sizes.get(path, sizes), sizes)
         else:
             self.moved[path] = self.moved.get(path, False) | (base != other)
+            if base.dtype in WHOLE and base.numel():
+                far = float((other.double() - base.double()).abs().max())
+                self.reach[path] = max(self.reach.get(path, 0.0), far)
+
+    def _note_picks(self, path: str, base: Any, picks: tuple[Pick, ...], leaf: Any) -> None:
+        if isinstance(base, torch.Tensor) and isinstance(leaf, torch.Tensor) and leaf.dtype in WHOLE:
+            own = [each for each in picks if torch.equal(each.places.flatten(), leaf.flatten())]
+            self.picks.setdefault(path, []).extend(own)
 
     def _sizes(self, path: str, base: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         """Return RMS, bulk and RMS along ``base`` of the difference, and RMS of ``base``, of each part."""
@@ -227,6 +302,12 @@ def _reals(tensor: torch.Tensor) -> torch.Tensor:
 
 def _rms(tensor: torch.Tensor) -> float:
     return float(tensor.square().mean().sqrt())
+
+
+def _settings(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return the arguments of a call by their names; defaults are left out."""
+    names = (each.name for each in func._schema.arguments)
+    return {**dict(zip(names, args)), **kwargs}  # noqa: B905
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
