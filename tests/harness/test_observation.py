@@ -168,3 +168,21 @@ def test_what_nothing_checked_is_no_pass(
     assert "compared_elements" not in dict(row.facts)
     assert latency(row)
     assert "0/2 pass (0/2 of those attempted): 2 pass (2 not counted)" in said
+
+
+def test_each_of_many_configurations_runs_compiled(sandbox: Any) -> None:
+    """Dynamo keeps eight codes of a function at most, and each configuration has its own."""
+    names = [f"fused_{size}" for size in range(60, 69)]
+    lines = [
+        f"  - {{name: {name}, doc: x, backend: inductor, options: {{max_fusion_size: {name[6:]}}}}}\n"
+        for name in names
+    ]
+    file = sandbox.store_path.with_name("many.yaml")
+    file.write_text("configurations:\n" + "".join(lines), encoding="utf-8")
+    words = ("toy", "--models", "mlp", "--device", "cpu", "--mode", "inference", "--config-file", str(file))
+    done = sandbox.measure(*words, "--config", ",".join(["eager", *names]))
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = {row.case.configuration.name: row for row in sandbox.rows()}
+    assert rows.keys() == {"eager", *names}
+    for row in rows.values():
+        assert (row.status, row.reason, row.degraded) == (Status.PASS, "", "")
