@@ -413,6 +413,7 @@ class GroupRun:
                             state.facts[Modifier.LEAKS.value] = leak
                 except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
                     series.failed = error
+
     def _compare_with_peaks(self, all_series: dict[int, Series]) -> None:
         """Mark what takes less time than its work, as code does that keeps its answers."""
         if not self.settings.calibrate or RANKS.count > 1 or self.session.torch_device is None:
