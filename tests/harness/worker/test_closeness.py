@@ -282,3 +282,25 @@ def test_one_small_number_has_no_scale_of_its_own() -> None:
     eager, found = truth.clone(), truth.clone()
     eager[7], found[7] = 1e-9, 3e-8
     assert verdict({"out": eager.float()}, {"out": found.float()}, {"out": truth}).ok
+
+
+@pytest.mark.parametrize(
+    ("places", "right"),
+    [
+        ([3, 0, 1, 2], True),
+        ([3, 0, 2, 1], True),
+        ([0, 3, 1, 2], False),
+        ([3, 1, 0, 2], False),
+        ([3, 0, 1, 1], False),
+        ([3, 0, 1, 9], False),
+    ],
+)
+def test_places_of_equal_elements_fit_in_any_order(places: list[int], right: bool) -> None:
+    """Two elements are infinite, as after a mask."""
+    from torchgauge.harness.worker.rounding import Pick
+
+    whole = torch.tensor([0.5, -torch.inf, -torch.inf, 0.7])
+    pick = Pick(whole, 0, torch.tensor([3, 0, 1, 2]))
+    assert pick.fits(torch.tensor(places), [pick, pick], LOOSE) is right
+    counted = Pick(whole > 0.0, 0, torch.tensor([3, 0, 1, 2]))
+    assert counted.fits(torch.tensor([0, 3, 2, 1]), [counted], LOOSE)

@@ -156,11 +156,12 @@ class Pick(NamedTuple):
             return False
         if (places.sort(self.dim).values.diff(dim=self.dim) == 0).any():
             return False
-        mine, theirs = (self.whole.gather(self.dim, each).double() for each in (places, self.places))
+        mine, theirs = (self.whole.gather(self.dim, each) for each in (places, self.places))
         alike = (each.whole for each in others if each.whole.shape == self.whole.shape)
-        sways = [float((whole - self.whole).abs().max()) for whole in alike]
-        limit = tolerance.absolute + SWAYS * max(sways) + tolerance.relative * theirs.abs()
-        return bool(((mine - theirs).abs() <= limit).all())
+        sway = max(float(_gap(whole, self.whole).max()) for whole in alike)
+        size = _reals(theirs).abs().view_as(theirs)
+        limit = tolerance.absolute + SWAYS * sway + tolerance.relative * size
+        return bool((_gap(mine, theirs) <= limit).all())
 
 
 class Rounded(dict[str, Any]):
@@ -298,6 +299,11 @@ def _reals(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements of ``tensor`` in a row, as float64, with 0 for NaNs and infinities."""
     reals = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
     return reals.double().flatten().nan_to_num(0.0, 0.0, 0.0)
+
+
+def _gap(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return the distance of elements; that of two equal infinities, or of two NaNs, is 0."""
+    return (one.double() - other.double()).abs().nan_to_num(0.0, torch.inf, torch.inf)
 
 
 def _rms(tensor: torch.Tensor) -> float:
