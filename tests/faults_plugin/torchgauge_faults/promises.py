@@ -18,6 +18,12 @@ SUITE = YamlSuite(
     data=Path(__file__).parent / "promises.yaml",
     builder="torchgauge_faults.promises:build",
 )
+STATES = YamlSuite(
+    name="states",
+    doc="Programs with state, and back ends that write into it; for tests only.",
+    data=Path(__file__).parent / "states.yaml",
+    builder="torchgauge_faults.promises:build_with_state",
+)
 BROKEN = BackendDescriptor("broken", "runs a module's broken(), if it has one; for tests only", __name__)
 DOCUMENTED = BackendDescriptor("documented", "as broken, which documents it; for tests only", __name__)
 COPIED = BackendDescriptor("copied", "runs a copy of the module; for tests only", __name__)
@@ -28,6 +34,13 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
     from torchgauge_faults import promises_models
 
     return promises_models.build(workload)
+
+
+def build_with_state(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
+    """Build the program of the suite ``states`` that ``workload`` names."""
+    from torchgauge_faults import states_models
+
+    return states_models.build(workload)
 
 
 def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:

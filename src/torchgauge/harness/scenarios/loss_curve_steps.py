@@ -23,7 +23,7 @@ from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import UnobservableError
 from torchgauge.harness.scenarios.scenario import Subject
-from torchgauge.harness.scenarios.training_steps import TIMED_RATE, restore
+from torchgauge.harness.scenarios.training_steps import TIMED_RATE
 from torchgauge.harness.worker.accuracy import Verdict
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.memory import tensor_bytes
@@ -77,7 +77,6 @@ def step(subject: Subject) -> Training:
 
 def observe(subject: Subject) -> dict[str, Any]:
     """The losses of :data:`STEPS` steps from one state, each on its own batch where the model has several."""
-    restore(subject)
     training = Training(subject, _optimizer(subject, RATE))
     losses, batches = [], []
     for number in range(STEPS):
@@ -86,11 +85,12 @@ def observe(subject: Subject) -> dict[str, Any]:
         batches.append(code)
         losses.append(training().detach().cpu().double())
     training.optimizer.zero_grad(set_to_none=True)
-    restore(subject)
     _CURVES[subject.call] = torch.stack(losses)
     return {LOSS: _CURVES[subject.call], BATCHES: torch.tensor(batches, dtype=torch.float64)}
 
 
+STATE = ("parameter.", "buffer.")
+"""Kinds of state that an observation changes; losses show them."""
 TIMED = ()
 """An observation shares no path with a timed step: eager repeats its steps to be compared."""
 

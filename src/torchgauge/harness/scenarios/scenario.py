@@ -53,7 +53,6 @@ class Subject:
     loss: Callable[[Any], Any] | None
     session: Seeded
     seed: int
-    initial: dict[str, Any] | None = None
     autocast: Callable[[], Any] | None = None
     built: Any = None
     keeps_cache: bool = False
@@ -100,8 +99,10 @@ class Scenario(Protocol):
         Without ``observe`` nothing is compared, and rows are unchecked. ``ITERATIONS`` is the number of steps
         in an observation, 1 by default, each of which must enter compiled code.
         ``timed_result(subject, returned)`` returns the result of a timed step for comparison. ``TIMED`` holds
-        the prefixes of the paths that it shares with an observation. A scenario that does not measure steps
-        has ``run(all_series, session, settings)``, which returns the measurements of each series by its key.
+        the prefixes of the paths that it shares with an observation. ``STATE`` holds the kinds of state that
+        an observation changes and shows by itself, such as ``parameter.``. A scenario that does not measure
+        steps has ``run(all_series, session, settings)``, which returns the measurements of each series by its
+        key.
         """
 
     @property

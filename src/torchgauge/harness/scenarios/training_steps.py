@@ -10,8 +10,10 @@ from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.suites.suite import seed_all
 
 ITERATIONS = 2
-TIMED = ("iteration0.loss", "iteration0.grad.")
+TIMED = ("iteration0.loss", "iteration0.grad.", "iteration0.input_grad.")
 """Prefixes of the paths that an observation and the result of a timed step share."""
+STATE = ("parameter.", "buffer.")
+"""Kinds of state of which an observation itself shows the changes."""
 CHECKED_RATE = 1e-2
 TIMED_RATE = 1e-9
 """Learning rate of the timed steps: the same arithmetic, but the parameters stay where they are, so that
@@ -45,16 +47,13 @@ def observe(subject: Subject) -> dict[str, Any]:
     from torchgauge.suites.outputs import finite
     from torchgauge.suites.outputs import observe as to_host
 
-    restore(subject)
     before = {name: value.clone() for name, value in _state(subject).items()}
     optimizer, inputs = _optimizer(subject, CHECKED_RATE), _inputs(subject)
     seen: dict[str, Any] = {}
     for iteration in range(ITERATIONS):
         seed_all(replace(subject, seed=subject.seed + iteration))
         loss = _backward(subject, optimizer, inputs)
-        shown = {"loss": loss, "grad": _gradients(subject)}
-        shown["input_grad"] = {path: leaf.grad for path, leaf in inputs if leaf.grad is not None}
-        seen.update(to_host(shown, f"iteration{iteration}"))
+        seen.update(to_host({"loss": loss, **_gradients(subject, inputs)}, f"iteration{iteration}"))
         optimizer.step()
         change = _move_on(before, subject)
         buffers = dict(subject.module.named_buffers())
@@ -62,7 +61,6 @@ def observe(subject: Subject) -> dict[str, Any]:
         for path, value in to_host({"buffer": buffers}, f"iteration{iteration}").items():
             seen.update(finite(path, value))  # what became infinite has an infinite change as well
     optimizer.zero_grad(set_to_none=True)
-    restore(subject)
     return seen
 
 
@@ -80,11 +78,16 @@ def timed_result(subject: Subject, returned: Any) -> dict[str, Any]:
     """Return a timed step's loss, and the gradients of the last step that was run."""
     from torchgauge.suites.outputs import observe as to_host
 
-    return to_host({"loss": returned, "grad": _gradients(subject)}, "iteration0", copy=False)
+    gradients = _gradients(subject, _inputs(subject))
+    return to_host({"loss": returned, **gradients}, "iteration0", copy=False)
 
 
-def _gradients(subject: Subject) -> dict[str, Any]:
-    return {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
+def _gradients(subject: Subject, inputs: list[tuple[str, Any]]) -> dict[str, Any]:
+    tensors = {"grad": subject.module.named_parameters(), "input_grad": inputs}
+    return {
+        kind: {name: one.grad for name, one in named if one.grad is not None}
+        for kind, named in tensors.items()
+    }
 
 
 def _state(subject: Subject) -> dict[str, Any]:
@@ -112,15 +115,6 @@ def _move_on(before: dict[str, Any], subject: Subject) -> dict[str, Any]:
             change[name] = moved if moved.isfinite().all() else moved.masked_fill(value == before[name], 0.0)
         before[name] = value.clone()
     return change
-
-
-def restore(subject: Subject) -> None:
-    """Put parameters and buffers back to what they were before the first observation."""
-    state = subject.module.state_dict()
-    if subject.initial is None:
-        subject.initial = {name: value.detach().clone() for name, value in state.items()}
-        return
-    subject.module.load_state_dict(subject.initial)
 
 
 def _inputs(subject: Subject) -> list[tuple[str, Any]]:

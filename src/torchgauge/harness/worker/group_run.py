@@ -141,7 +141,7 @@ class GroupRun:
         self.events.point(state.index)
         try:
             if self.checks is not None:
-                self.checks.restore()
+                self.checks.restore(state)
             with self._restored(state), state.prepared.context():
                 yield
         finally:
@@ -551,10 +551,9 @@ class GroupRun:
             return
         self.enter(Phase.ACCURACY, state)
         with self.running(state):
-            stale = self.checks.remembered(state)
-        if stale:
-            why = "the result stays the same where the inputs change"
-            self.end_wrong(state, Cause.TOLERANCE, f"{stale}: {why}")
+            problem = self.checks.remembered(state)
+        if problem:
+            self.end_wrong(state, Cause.TOLERANCE, problem)
 
 
 def _code_of(state: CaseState) -> tuple[object, ...]:

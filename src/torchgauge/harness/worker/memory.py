@@ -170,6 +170,14 @@ def heap_counter() -> Callable[[], int] | None:
     return in_use if counted else None
 
 
+def fits(count: float) -> bool:
+    """Return whether ``count`` bytes are free on the host, or nobody knows."""
+    try:
+        return count < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return True
+
+
 def _of_sparse(value: Any) -> list[Any]:
     """The dense tensors that a sparse one consists of."""
     names = ("_indices", "_values", "crow_indices", "ccol_indices", "col_indices", "row_indices", "values")

@@ -1,15 +1,18 @@
-"""Observations that begin from one state of inputs, buffers and attributes, and hold what a run made of it.
+"""Observations that begin from one state, and hold what a run made of it.
 
-Why not the scenario's own observation alone: a model that writes into its inputs, buffers or attributes
-computes something through them, and hands the next run another beginning. So they are put back before and
-after each observation, and what a run changed of them is compared like an output, under ``after``.
+Why not the scenario's own observation alone: a model that writes into its inputs, parameters, buffers or
+attributes computes something through them, and hands the next run another beginning. So :class:`Observer`
+puts all of them back, with gradients and random generators, before everything that is compared:
+observations with these or other inputs, further calls, and blocks of timed steps. What a run changed of them
+is compared like an output, under ``after``. If a case's code changes what eager leaves, it is its fault.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,46 +20,64 @@ import torch
 
 from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker.contract import CALLS, Contract, Recorded
+from torchgauge.harness.worker.memory import fits, model_bytes
 from torchgauge.harness.worker.other_inputs import NewInputs
 from torchgauge.suites.leaves import Unknown, leaves
 from torchgauge.suites.outputs import Observation, finite, to_host
-from torchgauge.suites.torchbench.step_state import ATTRIBUTE, Snapshot, equal
+from torchgauge.suites.suite import seed_all
+from torchgauge.suites.torchbench.step_state import ATTRIBUTE, PARAMETER, Snapshot, near, same_bits
 
 RESULTS = 3
 """Number of results among which a later one may overwrite an earlier one."""
-WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""Whole numbers by their size in bytes."""
+COPY = 4
+"""Parameters are copied if as many copies of them would fit on the host."""
+PATIENCE, PATIENCE_S = 100, 1.0
+"""Number and seconds of the steps that show whether eager changes something too."""
 AFTER = "after"
-"""Where an observation holds the inputs, buffers and attributes that a run has changed."""
+"""Where an observation holds what a run has changed of inputs, parameters, buffers and attributes."""
 STATE = f"{AFTER}.{ATTRIBUTE}."
 
 
 class Observer:
-    """Observes ``subject`` by ``scenario`` as often as it is asked to.
+    """Observes ``subject`` by ``scenario`` as often as it is asked to, each time from the first state.
 
-    ``writes`` says whether a run has changed an input, a buffer or an attribute so far.
+    ``runner`` names the case whose code runs, and is empty for eager. ``written`` holds the paths of what
+    such code has changed and eager leaves as it is, with the names of those that may have done it.
     """
 
     def __init__(self, scenario: Any, subject: Subject) -> None:
-        self.scenario, self.subject, self.writes = scenario, subject, False
-        self._live = {"args": subject.args, "kwargs": subject.kwargs, "buffer": _buffers(subject.module)}
-        self._snapshot = Snapshot(self._live, subject.module)
+        self.scenario, self.subject, self.runner = scenario, subject, ""
+        self.written: dict[str, set[str]] = {}
+        self._live = {"args": subject.args, "kwargs": subject.kwargs}
+        weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
+        self._snapshot = Snapshot(self._live, subject.module, weights=weights)
+        self._own = tuple(f"{AFTER}.{kind}" for kind in getattr(scenario, "STATE", ()))
+        moves = self._own or not getattr(subject.built, "wrappable", True)
+        self._moving = {path for path in self._snapshot.tensors if moves and path.startswith(PARAMETER)}
         self._before: Observation = {}
         self._changing: set[str] = set()
         self._unsettled: set[str] = set()
+        self._settled, self._runners = False, {""}
         self._recorded: Recorded | None = None
 
-    def observe(self, call: Callable[..., Any] | None = None, later: int = 0) -> Observation:
-        """Return what a run shows; ``call`` replaces the module's own, and ``later`` is added to the seed."""
+    def observe(
+        self, call: Callable[..., Any] | None = None, later: int = 0, *, other: bool = False
+    ) -> Observation:
+        """Return what a run shows; ``call`` replaces the module's own, and ``later`` is added to the seed.
+
+        With ``other``, inputs have other values; nothing is returned if none of them can have.
+        """
         subject = self._with(call)
         subject = replace(subject, seed=subject.seed + later) if later else subject
-        self._snapshot.restore()
+        self.restore(whole=True)
         try:
+            if other and not self._inputs().renew(0):
+                return {}
             seen: Observation = dict(self.scenario.observe(subject))
-            seen.update(self._changed())
+            runners = set() if other else {"" if call is None else self.runner}
+            seen.update(self._without(self._changed(None, runners), self._own))
         finally:
             self._snapshot.restore()
-        self.subject.initial = subject.initial  # timed steps move parameters: later observations begin here
         return seen
 
     def repeat(self, call: Callable[..., Any]) -> None:
@@ -67,10 +88,10 @@ class Observer:
         subject = self._with(call)
         try:
             while 0 < len(self.contracts) < RESULTS:
-                self._snapshot.restore()
+                self.restore()
                 subject.forward()
         finally:
-            self._snapshot.restore()
+            self.restore(whole=True)
 
     @property
     def contracts(self) -> list[Contract]:
@@ -82,6 +103,7 @@ class Observer:
         call = self.subject.call if call is None else call
         inner = call.call if isinstance(call, RemadeCall) else call
         module = call.module if isinstance(call, RemadeCall) else getattr(inner, "__wrapped__", inner)
+        module = getattr(module, "_orig_mod", module)
         if isinstance(module, torch.nn.Module) and module is not self.subject.module:
             self._snapshot.lend(module)
         if not getattr(self.subject.built, "wrappable", True):
@@ -92,55 +114,117 @@ class Observer:
         recorded = self._recorded
         return self.subject.run_by(replace(call, call=recorded) if isinstance(call, RemadeCall) else recorded)
 
-    def observe_other(self, call: Callable[..., Any] | None = None) -> Observation | None:
-        """Return what a run shows with other values in its inputs; None if no input can change."""
-        subject = self._with(call)
-        with self.new_inputs() as inputs:
-            return dict(self.scenario.observe(subject)) if inputs.renew(0) else None
-
     @contextmanager
     def new_inputs(self) -> Iterator[NewInputs]:
         """Yield what writes other values into the inputs; they are put back at the end."""
-        inputs = {name: self._live[name] for name in ("args", "kwargs")}
-        self._snapshot.restore()
+        self.restore(whole=True)
         try:
-            yield NewInputs(inputs, self._snapshot.tensors.values())
+            yield self._inputs()
         finally:
             self._snapshot.restore()
 
-    def restore(self) -> None:
-        """Put inputs, buffers and attributes back where runs change them; costs nothing where they do not."""
-        self._recorded = None
-        if self.writes:
-            self._snapshot.restore()
+    def _inputs(self) -> NewInputs:
+        tensors = self._snapshot.tensors.items()
+        return NewInputs(self._live, [one for path, one in tensors if path.startswith(("args", "kwargs"))])
+
+    def restore(self, *, whole: bool = False, runner: str | None = None) -> None:
+        """Put the first state back, seed all generators, and note who has changed it; ``runner`` is next.
+
+        Tensors that eager leaves are compared by their versions alone, and parameters that the scenario's
+        steps move are left, unless it is a ``whole`` return.
+        """
+        known = self._snapshot.tensors.keys() & self._changing
+        paths = [*(known | {*self._snapshot.touched()}) - self._moving]
+        self._changed(paths, {self.runner})
+        self._runners.add(self.runner)
+        if whole:
+            self._changed(None, self._runners)
+            self._runners = set()
+        self._snapshot.restore(None if whole else paths)
+        seed_all(self.subject)
+        self.runner = self.runner if runner is None else runner
+
+    def written_by(self, runner: str, steps: Mapping[str, Callable[[], Any]]) -> list[str]:
+        """Return what code of ``runner`` has changed and eager leaves: ``steps`` of both are run for it.
+
+        A path that only one of several may have changed is returned if its own steps change it again.
+        """
+        self.restore(whole=True)
+        for name in ("", runner):
+            suspects = [path for path, names in self.written.items() if runner in names]
+            if not suspects or (name and all(len(self.written[path]) == 1 for path in suspects)):
+                continue
+            self.restore(whole=True, runner=name)
+            end = time.monotonic() + PATIENCE_S
+            for number in range(PATIENCE):
+                if number and time.monotonic() > end:
+                    break
+                steps[name]()
+            self.restore(whole=True, runner=runner)
+        return [path for path, names in self.written.items() if names == {runner}]
+
+    def forgive(self) -> None:
+        """Note no attribute that preparing a back end has changed: modules may keep something of its own."""
+        self.restore()
+        odd = [path for path in self.written if path.startswith(ATTRIBUTE) and not path.endswith(".training")]
+        for path in odd:
+            del self.written[path]
+
+    def moved(self) -> bool:
+        """Return whether steps have moved a parameter that no observation of eager changes."""
+        changes = (path for path, *_ in self._snapshot.changes())
+        return any(path.startswith(PARAMETER) and path not in self._changing for path in changes)
+
+    def left(self) -> Observation:
+        """Return what the steps since the last return have made of the state."""
+        known = self._snapshot.tensors.keys() & self._changing
+        return self._without(self._changed([*known - self._moving], set()), tuple(self._unsettled))
 
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
         """Return both, each with the old values of what only the other changed; drop unsettled attributes."""
         odd = {path: self._before[path] for path in first.keys() ^ second.keys() if path in self._before}
-        whole = ({**odd, **one} for one in (first, second))
-        one, other = ({k: v for k, v in each.items() if k not in self._unsettled} for each in whole)
+        one, other = (self._without({**odd, **each}, tuple(self._unsettled)) for each in (first, second))
         return one, other
 
     def settle(self, runs: Sequence[Observation]) -> None:
-        """Keep the attributes that eager changes, and compare those that all ``runs`` change alike."""
+        """Keep what eager changes, and compare the attributes that all ``runs`` change alike."""
+        self._settled = True
         self._snapshot.narrow(self._changing)
         for path in {path for run in runs for path in run if path.startswith(STATE)}:
             values = [run.get(path) for run in runs]
             if not all(same_bits(values[0], value) for value in values[1:]):
                 self._unsettled.add(path)
 
-    def _changed(self) -> Observation:
+    def _changed(self, paths: Collection[str] | None, runners: Collection[str]) -> Observation:
+        """Return what has changed, of tensors those with ``paths``; note which of ``runners`` did it."""
         found: Observation = {}
-        for path, former, present in self._snapshot.changes():
-            self.writes = True
-            self._changing.add(path)
+        for path, former, present in self._snapshot.changes(paths):
+            if path in self._moving:
+                continue
             before, now = _shown(former, path), _shown(present, path)
-            for name in {**before, **now}:
-                if not (name in before and name in now and same_bits(before[name], now[name])):
-                    found.update(finite(name, now.get(name)))
-                    if name in before:
-                        self._before.setdefault(name, before[name])
+            odd = [name for name in {**before, **now} if not _same(name, before, now, same_bits)]
+            for name in odd:
+                found.update(finite(name, now.get(name)))
+                if name in before:
+                    self._before.setdefault(name, before[name])
+            if runners and path not in self._changing:
+                self._note(path, set(runners), any(not _same(name, before, now, near) for name in odd))
         return found
+
+    def _note(self, path: str, runners: set[str], far: bool) -> None:
+        """Note that one of ``runners`` has changed ``path``, by more than rounding if ``far``."""
+        if runners == {""}:
+            self._changing.add(path)
+            self.written.pop(path, None)
+            if self._settled:  # in its later steps: such a change cannot be compared
+                self._snapshot.narrow(self._changing)
+                self._unsettled.add(f"{AFTER}.{path}")
+        elif far and self._settled:
+            self.written[path] = self.written.get(path, runners) & runners or runners
+
+    @staticmethod
+    def _without(seen: Observation, paths: tuple[str, ...]) -> Observation:
+        return {path: leaf for path, leaf in seen.items() if not path.startswith(paths)} if paths else seen
 
 
 def _shown(value: Any, path: str) -> Observation:
@@ -153,30 +237,5 @@ def _shown(value: Any, path: str) -> Observation:
     }
 
 
-def weight_sums(module: Any) -> dict[str, int]:
-    """Return a sum over the bits of each parameter of ``module``, where its device and layout allow it."""
-    sums = {}
-    for name, weight in module.named_parameters() if isinstance(module, torch.nn.Module) else ():
-        with suppress(Exception):
-            whole = WHOLE[weight.element_size()]
-            sums[name] = int(weight.detach().contiguous().view(whole).sum(dtype=torch.int64))
-    return sums
-
-
-def _buffers(module: Any) -> dict[str, Mapping[str, Any]]:
-    """The live tables of buffers below ``module``: a model may write into a buffer, or put another there."""
-    if not isinstance(module, torch.nn.Module):
-        return {}
-    tables: dict[str, Mapping[str, Any]] = {}
-    for name, part in module.named_modules():
-        table = part._buffers
-        if table:
-            tables[name or "model"] = table if isinstance(table, dict) else dict(table.items())
-    return tables
-
-
-def same_bits(before: Any, now: Any) -> bool:
-    """Return whether two leaves are equal to the bit; NaN is equal to NaN."""
-    if not isinstance(before, torch.Tensor) or not isinstance(now, torch.Tensor):
-        return type(before) is type(now) and bool(before == now)
-    return before.dtype == now.dtype and equal(before, now)
+def _same(name: str, one: Observation, other: Observation, same: Callable[[Any, Any], bool]) -> bool:
+    return name in one and name in other and same(one[name], other[name])

@@ -2,8 +2,8 @@
 
 Every observation and every timed step of a case has the same inputs. Code that answers from memory, or reads
 a copy of its inputs that nobody refreshes, would be right in each of them and quick. So it runs once more
-with other values in the very same tensors: where eager's result moves, its own has to. A result that follows
-its inputs in part is not found. Single steps with new and with repeated values are timed as well.
+with other values in the very same tensors, and its result is compared with eager's. Single steps with new and
+with repeated values are timed as well.
 """
 
 from __future__ import annotations
@@ -11,19 +11,24 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.worker.accuracy import nonfinite
+from torchgauge.harness.worker.rounding import Leeway, rounded_otherwise
 from torchgauge.harness.worker.stopping import interval_rank
-from torchgauge.records import Tolerance
 from torchgauge.suites.leaves import leaves
-from torchgauge.suites.outputs import Observation
+from torchgauge.suites.outputs import Observation, as_tensor
+from torchgauge.suites.torchbench.step_state import same_bits
 
 if TYPE_CHECKING:
+    from torchgauge.harness.worker.case_state import CaseState
     from torchgauge.harness.worker.observer import Observer
+    from torchgauge.harness.worker.torch_checks import TorchChecks
 
 
 GAIN = 1.1
@@ -36,6 +41,8 @@ DECIDING = (8, 100)
 """Smallest and largest number of the ratios that decide."""
 LEAST_GAIN_S = 15e-6
 """Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
+INPUTS = ("after.args", "after.kwargs")
+"""How paths of inputs begin in an observation."""
 SHARE, DECIDING_S = 0.02, 2.0
 """Share of the time to sample for the first ratios, and seconds for those that decide."""
 
@@ -43,19 +50,35 @@ SHARE, DECIDING_S = 0.02, 2.0
 def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) -> bool:
     """Put other values into the tensors of ``inputs`` that are ``restorable``; whether there was one.
 
-    Floating-point values are multiplied by a number from 0.5 to 0.9, which keeps them in range. Where there
-    are none, those of whole numbers with two dimensions or more are rolled along the last: every value stays
-    one that the model knows. Each ``number`` gives other values.
+    Values are rolled along the last dimension of more than one element: every one stays one that the model
+    knows. Floating-point values are also multiplied by a number from 0.5 to 0.9. Whole numbers in order may
+    be offsets or places, which an operator need not check: they stay, unless all tensors hold whole numbers
+    in two dimensions or more. Each ``number`` gives other values.
     """
-    tensors = _restorable(inputs, restorable)
+    tensors = [tensor for tensor in _restorable(inputs, restorable) if tensor.numel()]
     inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
-    whole = [tensor for tensor in tensors if tensor.ndim >= 2 and tensor.dtype != torch.bool]
+    whole = [each for each in tensors if each.ndim and not (each.is_floating_point() or each.is_complex())]
+    rolled = whole if not inexact and all(each.ndim > 1 for each in whole) else [*filter(_unordered, whole)]
     with torch.no_grad():
         for each in inexact:
             each.mul_(0.5 + 0.4 * (0.618034 * number % 1.0))
-        for each in () if inexact else whole:
-            each.copy_(each.roll(1 + number, -1))
-    return bool(inexact or whole)
+        for each in (*rolled, *inexact):
+            each.copy_(each.roll(1 + number, _last(each)))
+    return bool(inexact or rolled)
+
+
+def _last(tensor: torch.Tensor) -> int | None:
+    """Return the last dimension of more than one element; None where there is none."""
+    return next((dim for dim in reversed(range(tensor.ndim)) if tensor.shape[dim] > 1), None)
+
+
+def _unordered(tensor: torch.Tensor) -> bool:
+    """Return whether ``tensor`` has truths, or numbers that neither rise nor fall along each row."""
+    if tensor.dtype == torch.bool:
+        return True
+    dim = _last(tensor) or 0
+    steps = tensor.diff(dim=dim)
+    return not bool(((steps >= 0).all(dim) | (steps <= 0).all(dim)).all())
 
 
 def _restorable(inputs: Any, restorable: Collection[torch.Tensor]) -> list[torch.Tensor]:
@@ -136,59 +159,57 @@ def _renew(pairs: list[tuple[torch.Tensor, torch.Tensor]], number: int) -> bool:
 
 
 class OtherInputs:
-    """The same tensors with other values: what eager shows of them is observed once, by ``observer``.
+    """The same tensors with other values: what eager shows of them is observed once, and compared.
 
-    Asked when all is measured: other values may compile again, or stay in an attribute that nobody puts back.
+    Asked when all is measured: other values may compile again.
     """
 
-    def __init__(self, observer: Observer, tolerance: Tolerance) -> None:
-        self._observer, self._tolerance = observer, tolerance
-        self._eager: tuple[Observation, Observation] | None = None
+    def __init__(self, checks: TorchChecks, observer: Observer) -> None:
+        self.checks, self.observer = checks, observer
+        self._eager: Observation | None = None
+        self._fp64: Observation | None = None
+        run = partial(observer.observe, other=True)
+        self.leeway = Leeway(partial(rounded_otherwise, run), {})
 
-    def unmoved(self, call: Callable[..., Any]) -> str:
-        """Path of the first tensor that ``call`` leaves as it was where eager's moves; empty if none."""
+    def problem(self, state: CaseState) -> str:
+        """Return how the result of ``state`` differs from eager's; empty if it does not, or if one raises.
+
+        No model need take other values than its suite's. A result that differs is judged again as those of
+        the first inputs are, with eager in other rounding and in float64.
+        """
+        checks, observe, call = self.checks, self.observer.observe, state.prepared.call
         try:
             if self._eager is None:
                 self._eager = self._of_eager()
-            other = self._observer.observe_other(call) if self._eager[1] else None
-            found = self._observer.observe(call)
-        except Exception:  # noqa: BLE001  no model need take other values than its suite's
+            found = observe(call, other=True) if self._eager else {}
+            if not found or checks.differs(state, self._eager, found, None).ok:
+                return ""
+            verdict = checks.differs(state, self._eager, found, self)
+            before = {} if verdict.ok else observe(call)
+        except Exception:  # noqa: BLE001  a model that refuses them is not to blame
             return ""
-        return unmoved(self._eager, (found, other), self._tolerance) if other else ""
+        for path in found.keys() & before.keys() & self._moved(self._eager):
+            if same_bits(found[path], before[path]):
+                return f"{path}: the result stays the same where the inputs change"
+        comparable = state.prepared.rule is None and not checks.random
+        return f"wrong with other inputs: {verdict.detail}" if comparable and not verdict.ok else ""
 
-    def _of_eager(self) -> tuple[Observation, Observation]:
-        """What eager shows before and after; nothing after where it does not find its way back."""
-        before = self._observer.observe()
-        after = self._observer.observe_other() or {}
-        back = self._observer.observe()
-        moved = any(not torch.equal(*pair) for pair in _pairs((before, back)).values())
-        return before, {} if moved else after
+    @property
+    def fp64(self) -> Observation:
+        """What float64 makes of the other values; nothing if it does not run."""
+        if self._fp64 is None:
+            self._fp64 = self.checks.reference.other()
+        return self._fp64
 
+    def _of_eager(self) -> Observation:
+        """Return what eager shows; nothing unless it is finite, moves, and is equal in two runs."""
+        shown, again = (self.observer.observe(other=True) for _ in range(2))
+        self.leeway.base = {path: as_tensor(leaf) for path, leaf in shown.items()}
+        usable = self._moved(shown) and not nonfinite(shown, self.checks.eager)
+        return shown if usable and self.checks.repeats(shown, again) else {}
 
-def unmoved(
-    eager: tuple[Observation, Observation], found: tuple[Observation, Observation], tolerance: Tolerance
-) -> str:
-    """Path of the first tensor of ``found`` that stayed equal to the bit where eager's moved; empty if none.
-
-    Each pair is what a run showed before its inputs changed, and after. Eager's has moved where the tolerance
-    tells the two apart.
-    """
-    mine = _pairs(found)
-    for path, (before, after) in _pairs(eager).items():
-        far = not torch.allclose(before, after, atol=tolerance.absolute, rtol=tolerance.relative)
-        if path in mine and far and torch.equal(*mine[path]):
-            return path
-    return ""
-
-
-def _pairs(both: tuple[Observation, Observation]) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """The tensors of inexact numbers that both observations have in the same shape."""
-    first, second = both
-    return {
-        path: (value, other)
-        for path, value in first.items()
-        if isinstance(value, torch.Tensor)
-        and (value.is_floating_point() or value.is_complex())
-        and isinstance(other := second.get(path), torch.Tensor)
-        and (value.shape, value.dtype) == (other.shape, other.dtype)
-    }
+    def _moved(self, shown: Observation) -> set[str]:
+        """Return the paths, but for those of inputs, at which eager shows other values than before."""
+        first = self.checks.eager
+        both = {path for path in shown.keys() & first.keys() if not path.startswith(INPUTS)}
+        return {path for path in both if not same_bits(shown[path], first[path])}

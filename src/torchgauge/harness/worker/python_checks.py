@@ -64,7 +64,7 @@ class PythonChecks:
     def results(self, state: CaseState) -> None:
         """Judge no timed call: nothing is compiled."""
 
-    def restore(self) -> None:
+    def restore(self, state: CaseState) -> None:
         """Nothing that is known changes."""
 
     def _call(self) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 
 import torch
 
+from torchgauge.harness.worker.memory import fits
 from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import untie
@@ -30,7 +30,7 @@ class Reference:
     ``host`` is None where the device under test is the host itself and the scenario has no ``reference`` of
     its own. ``eager_of`` says what made it. A model that draws random numbers draws
     other ones in float64: ``random`` says that its results need not be near ``fp64``. ``again`` shows
-    ``host`` once more, with a seed that is later by a number.
+    ``host`` once more, with a seed that is later by a number, and ``other`` shows ``fp64`` with other inputs.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Reference:
     random: bool = False
     eager_of: str = "the host"
     again: Callable[[int], Observation] = lambda _: {}
+    other: Callable[[], Observation] = dict
 
 
 class SeedWatch:
@@ -75,14 +76,15 @@ def float64_reference(
     host, drew = observe() if not on_host or own is not None else (None, False)
     alone = "eager alone" if host is None else f"{workload.dtype} eager on {eager_of}"
     known = Reference(alone, None, host, drew, eager_of, again=lambda later: observe(later=later)[0])
-    if not _fits(built.module):
+    if not fits(sum(p.numel() for p in built.module.parameters()) * 8 * COPIES / 0.8):
         return replace(known, name=f"{alone}: a float64 copy does not fit")
     try:
         fp64, drew = observe(torch.float64)
     except Exception as error:  # noqa: BLE001  whatever a model says to float64, it was not asked for it
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         return replace(known, name=f"{alone}: no float64 run ({first})")
-    return replace(known, name="float64 on the host", fp64=fp64, random=drew)
+    other = partial(observe, torch.float64, other=True)
+    return replace(known, name="float64 on the host", fp64=fp64, random=drew, other=lambda: other()[0])
 
 
 def _observe(
@@ -93,22 +95,17 @@ def _observe(
     *,
     untied: bool = False,
     later: int = 0,
+    other: bool = False,
 ) -> tuple[Observation, bool]:
-    """Return the model's result on the host, with ``later`` added to its seed, and whether it draws."""
+    """Return the model's result on the host, and whether it draws.
+
+    ``later`` is added to its seed, and ``other`` says that its inputs have other values.
+    """
     session = SeedWatch(torch.manual_seed)
     subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)
     if untied:
         untie(subject.module)
-    seen = Observer(scenario, subject).observe(later=later)
+    seen = Observer(scenario, subject).observe(later=later, other=other)
     del subject
     gc.collect()
     return seen, session.look()
-
-
-def _fits(module: Any) -> bool:
-    count = sum(p.numel() for p in module.parameters())
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return True
-    return bool(count * 8 * COPIES < 0.8 * free)

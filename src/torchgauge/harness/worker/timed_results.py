@@ -15,13 +15,11 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from torchgauge.harness.worker.observer import same_bits
 from torchgauge.harness.worker.other_inputs import gain_of_repetition, gains
 from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Cause, Scalar
 from torchgauge.suites.outputs import Observation, to_host
+from torchgauge.suites.torchbench.step_state import near
 
 if TYPE_CHECKING:
     from torchgauge.harness.worker.case_state import CaseState
@@ -38,8 +36,6 @@ LATE = 10.0
 """Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
 MIDDLE = 6
 """Number of blocks before the first whole check, if timed steps have no result to compare."""
-ROUNDING = 4.0
-"""Largest difference of an element between equal results, in units in its last place."""
 
 
 class TimedResults:
@@ -56,7 +52,7 @@ class TimedResults:
         """Run up to :data:`FIRST_STEPS` steps and compare the result of each."""
         limit_s = max(LEAST_S, SHARE * budget_s)
         cpu_end, wall_end = time.process_time() + limit_s, time.perf_counter() + LATE * limit_s
-        self._checks.restore(parameters=True)
+        self._checks.restore(whole=True)
         for number in range(FIRST_STEPS):
             if time.process_time() > cpu_end or time.perf_counter() > wall_end:
                 return
@@ -73,13 +69,14 @@ class TimedResults:
             return
         began = time.perf_counter()
         self._refuse_computed(returned)
-        shown = self._checks.timed_result(self._state, returned)
+        shown = self._checks.timed_result(self._state, returned, whole=True)
         if shown is not None:
             self._compare(shown, number, steps)
         elif self._blocks >= MIDDLE:
             self._refuse(self._checks.again(self._state))
             self.compared += 1
-        self._spent_s += time.perf_counter() - began
+        if self._blocks > 1:  # in the first one, eager repeats the steps of a program with a state
+            self._spent_s += time.perf_counter() - began
 
     def repeat(self, series: Series, budget_s: float) -> None:
         """Compare step times with new and with repeated inputs; skip a model that refuses new values."""
@@ -121,11 +118,12 @@ class TimedResults:
         shown = {path: to_host(leaf) for path, leaf in shown.items()}
         problem = checks.unequal(state, checks.timed_reference(), shown, repeated=eager)
         if problem is not None and not exact and checks.moved():
-            checks.restore(parameters=True)
+            checks.restore(whole=True)
             return False
         self.compared += 1
         if repeats := problem is not None:
-            problem = checks.unequal(state, checks.replayed(number, steps), shown, repeated=True)
+            replayed = checks.replayed(state, number, steps, whole=not exact)
+            problem = checks.unequal(state, replayed, shown, repeated=True)
             self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
         self._right = shown
         return repeats
@@ -138,20 +136,9 @@ class TimedResults:
     def _refuse(self, problem: tuple[Cause, str] | None) -> None:
         """Raise :class:`WrongResultError` for a problem, after putting back what the steps changed."""
         if problem is not None:
-            self._checks.restore(parameters=True)
+            self._checks.restore(whole=True)
             raise WrongResultError(problem[0], f"right before timing, wrong while timed: {problem[1]}")
 
 
 def _equal(one: Observation, other: Observation) -> bool:
-    return one.keys() == other.keys() and all(_near(value, other[path]) for path, value in one.items())
-
-
-def _near(one: Any, other: Any) -> bool:
-    """Return whether two leaves are equal, or two real tensors but for rounding."""
-    if same_bits(one, other):
-        return True
-    if not isinstance(one, torch.Tensor) or (one.shape, one.dtype) != (other.shape, other.dtype):
-        return False
-    if not one.is_floating_point() or one.element_size() == 1:
-        return False
-    return bool(((one - other).abs() <= ROUNDING * torch.finfo(one.dtype).eps * one.abs()).all())
+    return one.keys() == other.keys() and all(near(value, other[path]) for path, value in one.items())

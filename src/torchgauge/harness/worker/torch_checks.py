@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,10 +39,9 @@ from torchgauge.harness.worker.contract import (
     read,
 )
 from torchgauge.harness.worker.flops import count_flops
-from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.memory import model_bytes
 from torchgauge.harness.worker.memory_format import lay_out, watched
-from torchgauge.harness.worker.observer import STATE, Observer, same_bits, weight_sums
+from torchgauge.harness.worker.observer import STATE, Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.reference import Reference, SeedWatch, float64_reference
@@ -56,10 +54,12 @@ from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.outputs import Observation, elements
 from torchgauge.suites.placing import named
-from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
+from torchgauge.suites.suite import HOST, BuiltWorkload
 
 SIZE = "model_size"
 FULL_PRECISION = ("float32", "float64")
+MODES = ("inference", "training")
+"""The modes in which results for other inputs are compared."""
 
 if TYPE_CHECKING:
     from torchgauge.harness.worker.case_state import CaseState
@@ -82,8 +82,7 @@ class TorchChecks:
     """Accuracy of every case of a group; what is wrong is never timed.
 
     ``observer`` is there where results are checked, with ``eager``, what eager showed, and ``reference``:
-    they are kept until what was timed has been checked again. ``others`` is there where a step leaves nothing
-    behind that would tell it from one before.
+    they are kept until what was timed has been checked again. ``others`` is there in inference and training.
     """
 
     observer: Observer | None = None
@@ -92,9 +91,7 @@ class TorchChecks:
     others: OtherInputs | None = None
     reference: Reference
     random = steep = False
-    written = ""
     reads = False
-    weights: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
         self.run_, self.built = run, built
@@ -160,11 +157,8 @@ class TorchChecks:
         self.left = torch.get_rng_state()
         compiled = state.planned.case.configuration.compiled
         host = None if compiled else self.reference.host
-        if written := self._written():
-            self.written = written
-            found = found if compiled else self.observer.observe(state.prepared.call)
-        if compiled and self.written:
-            return Cause.TOLERANCE, f"compiled code writes weights that eager reads: {self.written}"
+        if written := self._written(state):
+            return Cause.TOLERANCE, written
         repeated = not compiled and host is None
         verdict = self._promised(state, host or self.eager, found, repeated=repeated)
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
@@ -186,12 +180,18 @@ class TorchChecks:
         """
         return TimedResults(self, state) if self.observer is not None and RANKS.count == 1 else None
 
-    def timed_result(self, state: CaseState, returned: Any) -> Observation | None:
-        """Return the comparable result of a timed step that ``returned`` a value; None if there is none."""
+    def timed_result(self, state: CaseState, returned: Any, *, whole: bool = False) -> Observation | None:
+        """Return the comparable result of a timed step that ``returned`` a value; None if there is none.
+
+        A ``whole`` one has the state that the steps since the last :meth:`restore` have left.
+        """
         show = getattr(self.scenario, "timed_result", None)
-        if self.random and state.planned.case.configuration.compiled:
+        if show is None or (self.random and state.planned.case.configuration.compiled):
             return None  # the random numbers of its steps may be other ones than eager's
-        return show and show(self.with_call(state.prepared.call), returned)
+        shown: Observation | None = show(self.with_call(state.prepared.call), returned)
+        if shown is None or not whole or self.observer is None:
+            return shown
+        return {**shown, **self._kept(state, self.observer.left())}
 
     def timed_reference(self) -> Observation:
         """Return the part of eager's first result that a timed step shows too."""
@@ -206,36 +206,48 @@ class TorchChecks:
         known |= {text for _, text in computed(self.step(self.subject.module)())}
         return next((f"{path}: {text}" for text, path in found.items() if text not in known), "")
 
-    def replayed(self, number: int, steps: int) -> Observation:
+    def replayed(self, state: CaseState, number: int, steps: int, *, whole: bool) -> Observation:
         """Run ``steps`` eager steps from the first state, and return the result of step ``number``."""
-        self.restore(parameters=True)
+        self.restore(whole=True)
         step, kept = self.step(self.subject.module), None
         for count in range(steps):
             returned = step()
             kept = returned if count == number else kept
-        return self.scenario.timed_result(self.subject, kept)  # type: ignore[no-any-return]
+        shown: Observation = self.scenario.timed_result(self.subject, kept)
+        left = self._kept(state, self.observer.left()) if whole and self.observer is not None else {}
+        self.restore(whole=True)
+        return {**shown, **left}
 
     def remembered(self, state: CaseState) -> str:
-        """Which result of ``state`` does not follow its inputs; empty where each does, or nobody can say."""
-        return self.others.unmoved(state.prepared.call) if self.others else ""
+        """Return what is wrong with the result of ``state`` for other inputs; empty if nobody can say."""
+        return self.others.problem(state) if self.others else ""
 
-    def restore(self, *, parameters: bool = False) -> None:
-        """Give the next steps the inputs, buffers and random numbers that the first ones had.
+    def restore(self, state: CaseState | None = None, *, whole: bool = False) -> None:
+        """Give the next steps, which are those of ``state``, the state that the first ones had.
 
-        Restore ``parameters`` too where the scenario's steps change them.
+        Parameters that each step moves are restored by a ``whole`` return, or if timed steps move them too.
         """
-        if (parameters or self.steep) and hasattr(self.scenario, "restore"):
-            self.scenario.restore(self.subject)
         if self.observer is not None:
-            self.observer.restore()
-            seed_all(self.subject)
+            runner = None if state is None else self._runner(state)
+            self.observer.restore(whole=whole or self.steep, runner=runner)
 
     def moved(self) -> bool:
         """Return whether timed steps moved a parameter for the first time; later blocks restore it."""
-        first = self.subject.initial or {}
-        state = self.subject.module.state_dict() if first and not self.steep else {}
-        self.steep = self.steep or any(not same_bits(first[name], value) for name, value in state.items())
-        return bool(state) and self.steep
+        moved = not self.steep and self.observer is not None and self.observer.moved()
+        self.steep = self.steep or moved
+        return moved
+
+    def differs(
+        self, state: CaseState, expected: Observation, found: Observation, other: OtherInputs | None
+    ) -> Verdict:
+        """Judge a result for other inputs: by the tolerance alone, or with what ``other`` excuses."""
+        tolerance, rule = state.planned.tolerance, state.prepared.rule
+        expected, found = self._kept(state, expected), self._kept(state, found)
+        return self._compare(expected, found, tolerance, repeated=other is None, rule=rule, other=other)
+
+    def repeats(self, first: Observation, second: Observation) -> bool:
+        """Return whether two results of eager are equal."""
+        return self._compare(first, second, self.tolerance, repeated=True).ok
 
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """A step of ``state``, or of eager, in whose profile the model's own part is marked.
@@ -287,16 +299,14 @@ class TorchChecks:
                 state.facts[Modifier.UNCHECKED.value] = self.unchecked
             return True
         self.observer = Observer(self.scenario, self.subject)
-        weights = weight_sums(self.subject.module)
         runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
         self.eager, self.contracts = runs[0], self.observer.contracts
         self._note_computed()
         self.ended = self.left = torch.get_rng_state()
         self.observer.settle(runs)
         self.random = self.draws.look() or self.reference.random
-        self.weights = weights if weights == weight_sums(self.subject.module) else {}
-        if self.workload.mode == "inference":
-            self.others = OtherInputs(self.observer, self.tolerance)
+        if self.workload.mode in MODES and RANKS.count == 1:
+            self.others = OtherInputs(self, self.observer)
         self._count_flops()
         self.run_.enter(Phase.ACCURACY)
         self._count_elements()
@@ -343,22 +353,25 @@ class TorchChecks:
         rule: Callable[[Any, Any, Any], Any] | None = None,
         drawn: bool = False,
         base: Observation | None = None,
+        other: OtherInputs | None = None,
     ) -> Verdict:
         """Judge ``found`` against ``expected``: float64 is no yardstick between a run and its repetition.
 
         Nor is it where other random numbers are ``drawn``: then eager with other seeds is. Other rounding of
-        ``base`` explains a difference in a later step too.
+        ``base`` explains a difference in a later step too. ``other`` replaces the yardsticks if inputs have
+        other values.
         """
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
         strict = repeated and base is None
         strict = strict or rule is not None or RANKS.count > 1 or own_reference  # ranks step together
-        leeway = None if strict else self._leeway(base or expected, drawn)
+        leeway = None if strict else other.leeway if other else self._leeway(base or expected, drawn)
         own = expected is found
         expected, found = self.observer.complete(expected, found)
         if hasattr(self.scenario, "settled"):
             found = self.scenario.settled(expected, found)
-        fp64 = None if repeated or (self.random and not own) else self.reference.fp64
+        truth = other.fp64 if other else self.reference.fp64
+        fp64 = None if repeated or (self.random and not own) else truth
         if hasattr(self.scenario, "judge"):
             verdict: Verdict = self.scenario.judge(expected, found, fp64, tolerance)
         else:
@@ -460,21 +473,18 @@ class TorchChecks:
                 self._judge(state, lambda: checked(retry(trouble), backend, self.subject))
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.run_.end_raised(state, error)
-        if hasattr(self.scenario, "restore"):  # further calls may have written weights as eager's calls do
-            self.scenario.restore(self.subject)
-        written = self._written()
-        if written and not state.ended:
-            self.run_.end_wrong(state, Cause.TOLERANCE, f"it writes weights that eager reads: {written}")
 
-    def _written(self) -> str:
-        """Return the names of weights that differ from eager's, and restore them from a new module."""
-        now = weight_sums(self.subject.module) if self.weights else {}
-        written = [name for name, bits in self.weights.items() if now.get(name) != bits]
-        if written:
-            build = import_builder(self.run_.job)
-            state = build(self.workload, self.run_.group.recipe).module.state_dict()
-            self.subject.module.load_state_dict(state)
-        return named(written)
+    def _runner(self, state: CaseState) -> str:
+        return state.key if state.planned.case.configuration.compiled else ""
+
+    def _written(self, state: CaseState) -> str:
+        """Return what compiled code of ``state`` writes and eager leaves; empty if nothing."""
+        runner, call = self._runner(state), state.prepared.call
+        if self.observer is None or not runner:
+            return ""
+        steps = {"": self.step(self.subject.module), runner: self.step(call)}
+        written = self.observer.written_by(runner, steps)
+        return f"it writes what eager leaves as it is: {named(written)}" if written else ""
 
     def _judge_drawing(self, state: CaseState, backend: Backend, session: BackendSession) -> None:
         """Compile once more with ``fallback_random``, under which inductor draws as eager, and compare.
@@ -499,6 +509,7 @@ class TorchChecks:
             state.prepared = make()
         verdict = None
         if self.observer is not None:
+            self.observer.forgive()
             run.enter(Phase.ACCURACY, state)
             try:
                 with run.running(state):
@@ -510,7 +521,11 @@ class TorchChecks:
                 state.prepared.judged()
                 more = [why for why in state.prepared.degraded if why not in str(error)]
                 raise NotRunError("; ".join([str(error), *more])) from None
+            with run.running(state):
+                written = self._written(state)
             verdict = self._promised(state, self.eager, found)
+            if written:
+                verdict = replace(verdict, ok=False, cause=Cause.TOLERANCE, detail=written)
             kept = state.accuracy.eager_spread if state.accuracy else None
             said = _accuracy(f"eager and {self.reference.name}", verdict)
             if DRAWN not in state.facts:
@@ -525,10 +540,9 @@ class TorchChecks:
         """Judge values, attributes and contract of ``found``; note what its back end does not promise."""
         assert self.observer is not None
         made = state.prepared
-        if ATTRIBUTES in made.unpromised:
-            lost = [path for path in expected if path.startswith(STATE)]
-            expected, found = ({k: v for k, v in one.items() if k not in lost} for one in (expected, found))
-            state.facts.update({NOT_PROMISED: f"{named(lost)}: not compared"} if lost else {})
+        lost = [path for path in expected if path not in self._kept(state, expected)]
+        state.facts.update({NOT_PROMISED: f"{named(lost)}: not compared"} if lost else {})
+        expected, found = self._kept(state, expected), self._kept(state, found)
         tolerance = state.planned.tolerance
         if repeated:
             verdict = self._compare(expected, found, tolerance, repeated=True, rule=made.rule)
@@ -541,6 +555,12 @@ class TorchChecks:
             fact = Modifier.REUSES_OUTPUT.value if aspect == REUSE else NOT_PROMISED
             state.facts.setdefault(fact, text)
         return verdict
+
+    @staticmethod
+    def _kept(state: CaseState, shown: Observation) -> Observation:
+        """Return ``shown`` without what the back end of ``state`` does not promise to keep."""
+        odd = (STATE,) if ATTRIBUTES in state.prepared.unpromised else ()
+        return {path: leaf for path, leaf in shown.items() if not path.startswith(odd)}
 
 
 def _marked(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,11 +15,13 @@ import types
 from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
+
+from torchgauge.suites.suite import HOST
 
 _CONTAINERS = (dict, list, tuple, set, deque)
 _OPAQUE = (types.ModuleType, type, types.BuiltinFunctionType, str, bytes, int, float)
@@ -30,30 +32,38 @@ MAX_ARRAY_BYTES = 1 << 28
 """Of a larger array its first rows are kept: a replay buffer with room for days is filled from its start."""
 MAX_MOMENT = 1 << 20
 """Maximum number of elements that are compared of a tensor in an optimizer; gradients are compared whole."""
+ROUNDING = 4.0
+"""Largest difference of an element between equal results, in units in its last place."""
 MAX_OBJECTS = 200_000
 """More objects than this are no model any more: the rest is left alone."""
-ATTRIBUTE = "attribute"
-"""How paths of a model's attributes begin."""
-_TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"})
-"""Attributes of a module that are PyTorch's."""
+ATTRIBUTE, BUFFER, PARAMETER = "attribute", "buffer.", "parameter."
+"""How paths of a model's attributes, buffers and parameters begin."""
+_TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"} - {"training"})
+"""Attributes of a module that are PyTorch's, and no state."""
 
 
 @dataclass
 class _Attributes:
-    """The ``values`` of attributes that a module's author added; of ``keys`` alone where there are any."""
+    """The ``values`` of a module's attributes; ``keys`` are those that eager changes.
+
+    Of a module of PyTorch's, objects of PyTorch's classes are left out, such as the graph of a traced one.
+    """
 
     path: str
     table: dict[str, Any]
     values: dict[str, Any]
+    kind: type
     keys: Collection[str] | None = None
 
     @property
     def now(self) -> dict[str, Any]:
-        """The attributes as they are; functions and modules are left out, as back ends add them."""
+        """The attributes as they are, without functions and modules, and those that only a back end adds."""
         return {
             key: value
             for key, value in self.table.items()
-            if (key not in _TORCHS if self.keys is None else key in self.keys) and not callable(value)
+            if key not in _TORCHS
+            and (self.keys is None or key in self.keys or key in self.values)
+            and not (callable(value) or (_of_torch(self.kind) and _of_torch(type(value))))
         }
 
     def restore(self) -> None:
@@ -71,10 +81,11 @@ class Snapshot:
     ``tensors`` maps a path such as ``agent.actor.weight`` to the live tensor; ``trained`` and ``buffers`` are
     paths of trainable tensors and of modules' buffers. Two objects that the same code built have the same
     paths. What cannot be copied (Python's generators, files, handles) is left out.
-    Of ``model`` only the attributes of modules whose class is not PyTorch's are kept, under ``attribute``.
+    Of ``model`` attributes, buffers and parameters are kept, under these words. Copies of parameters are on
+    the host: a device may have no room for them. Without ``weights`` only their identity is kept.
     """
 
-    def __init__(self, root: Any, model: Any = None) -> None:
+    def __init__(self, root: Any, model: Any = None, *, weights: bool = True) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.modules: list[nn.Module] = []
         self.trained: set[str] = set()
@@ -85,22 +96,28 @@ class Snapshot:
         self._containers: list[tuple[str, Any, Any]] = []
         self._cells: list[tuple[str, Any, Any]] = []
         self._written: set[str] = set()
+        self._changing: Collection[str] = ()
+        self._lent: list[tuple[str, torch.Tensor]] = []
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
         self._arrays: list[tuple[str, Any, Any]] = []
         self._generators: list[tuple[str, Any, Any]] = []
         self._walk(root, model)
-        self._copies = {path: tensor.detach().clone() for path, tensor in self.tensors.items()}
+        if isinstance(model, nn.Module):
+            self._keep_tables(model, weights)
+        self._copies = {
+            path: tensor.detach().to(HOST if path.startswith(PARAMETER) else tensor.device, copy=True)
+            for path, tensor in self.tensors.items()
+        }
+        self._versions = {path: _version(tensor) for path, tensor in self.tensors.items()}
+        self._graded = {path: tensor.requires_grad for path, tensor in self.tensors.items()}
 
-    def restore(self) -> None:
-        """Put everything back; parameters lose their gradients."""
+    def restore(self, paths: Collection[str] | None = None) -> None:
+        """Put everything back, of tensors those with ``paths``; parameters lose their gradients."""
         with torch.no_grad():
-            for path, copy in self._copies.items():
-                tensor = self.tensors[path]
-                if tensor.is_leaf:
-                    tensor.grad = None
-                if tensor.shape != copy.shape:  # observers of quantisation grow with their first step
-                    tensor.resize_(copy.shape)
-                tensor.copy_(copy)
+            for path in self._copies if paths is None else paths:
+                self._restore_tensor(self.tensors[path], path)
+            for path, tensor in self._lent:
+                tensor.copy_(self._copies[path])
         for own in self._own:
             own.restore()
         for _, container, values in (*self._attributes, *self._containers, *self._cells):
@@ -119,6 +136,26 @@ class Snapshot:
         for _, generator, state in self._generators:
             _set_generator_state(generator, state)
 
+    def _restore_tensor(self, tensor: torch.Tensor, path: str) -> None:
+        copy = self._copies[path]
+        if tensor.is_leaf:
+            tensor.grad = None
+            tensor.requires_grad_(self._graded[path])
+        if tensor.shape != copy.shape:  # observers of quantisation grow with their first step
+            tensor.resize_(copy.shape)
+        if not path.startswith(PARAMETER) or not equal(copy.to(tensor.device), tensor):
+            tensor.copy_(copy)
+        self._versions[path] = _version(tensor)
+
+    def touched(self) -> list[str]:
+        """Return the paths of tensors that PyTorch has written since they were restored."""
+        return [
+            path
+            for path, version in self._versions.items()
+            if (tensor := self.tensors[path]).requires_grad != self._graded[path]
+            or version != _version(tensor)
+        ]
+
     def load(self, other: Snapshot) -> None:
         """Copy tensors and optimizers' state of ``other``; raises ``ValueError`` for other weights."""
         odd = sorted(self.trained ^ other.trained)
@@ -135,14 +172,16 @@ class Snapshot:
                         copy.copy_(values[name][1])
         self.restore()
 
-    def changes(self) -> Iterator[tuple[str, Any, Any]]:
+    def changes(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, Any, Any]]:
         """Yield path, old value and new value of everything that changed; None stands for a missing value.
 
-        A tensor is yielded before the container whose item it was. A generator has no values to compare.
+        Of tensors, only those with ``paths`` are compared. A tensor is yielded before the container whose
+        item it was. A generator has no values to compare.
         """
-        for path, copy in self._copies.items():
-            if not equal(copy, self.tensors[path]):
-                yield path, copy, self.tensors[path]
+        for path in self._copies if paths is None else paths:
+            yield from self._changes_of(path, self.tensors[path])
+        for path, tensor in self._lent:
+            yield from self._changes_of(path, tensor)
         yield from (each for each in self._arrays if each[1].tobytes() != each[2].tobytes())
         for path, generator, state in self._generators:
             if not _same_state(state, _generator_state(generator)):
@@ -163,32 +202,38 @@ class Snapshot:
             elif not _same_items(now, values):
                 yield path.lstrip("."), values, now
 
-    def narrow(self, changes: Collection[str]) -> None:
-        """Keep only the model's attributes that hold one of the paths ``changes``.
+    def _changes_of(self, path: str, tensor: torch.Tensor) -> Iterator[tuple[str, Any, Any]]:
+        copy, graded = self._copies[path], self._graded[path]
+        if not equal(copy.to(tensor.device), tensor):
+            yield path, copy, tensor
+        if tensor.is_leaf and tensor.requires_grad != graded:
+            yield f"{path}.requires_grad", graded, tensor.requires_grad
 
-        The others are not the program's state: a back end may change them.
-        """
+    def narrow(self, changes: Collection[str]) -> None:
+        """Leave alone what a back end adds: attributes that are neither there now nor in ``changes``."""
+        self._changing = frozenset(changes)
         for own in self._own:
             start = f"{own.path}."
             own.keys = {path.removeprefix(start).split(".")[0] for path in changes if path.startswith(start)}
-            own.values = {key: value for key, value in own.values.items() if key in own.keys}
-        tops = tuple(f"{own.path}.{key}." for own in self._own for key in own.keys or ())
-
-        def kept(path: str) -> bool:
-            return not path.startswith(f"{ATTRIBUTE}.") or f"{path}.".startswith(tops)
-
-        self.tensors = {path: tensor for path, tensor in self.tensors.items() if kept(path)}
-        self._copies = {path: copy for path, copy in self._copies.items() if kept(path)}
-        for records in (self._attributes, self._containers, self._cells, self._arrays, self._generators):
-            records[:] = [record for record in records if kept(record[0])]
 
     def lend(self, module: nn.Module) -> None:
-        """Restore and compare the attributes of ``module``, a copy of the model, as the model's own."""
+        """Restore and compare what changes in ``module``, a copy of the model, as the model's own."""
         originals = {own.path: own for own in reversed(self._own)}
         for path, part in _named(module):
             own = originals.get(path)
-            if own is not None and own.keys and all(part.__dict__ is not one.table for one in self._own):
-                self._own.append(_Attributes(path, part.__dict__, own.values, own.keys))
+            if (
+                own is None
+                or own.kind is not type(part)
+                or any(part.__dict__ is one.table for one in self._own)
+            ):
+                continue
+            values = {key: value for key, value in own.values.items() if key in (own.keys or ())}
+            self._own.append(replace(own, table=part.__dict__, values=values))
+            for kind, table in ((BUFFER, part._buffers), (PARAMETER, part._parameters)):
+                for key, tensor in table.items():
+                    name = f"{path.replace(f'{ATTRIBUTE}.', kind, 1)}.{key}"
+                    if name in self._changing and tensor.shape == self._copies[name].shape:
+                        self._lent.append((name, tensor))
 
     def parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Path and live tensor of everything that can be trained."""
@@ -261,7 +306,7 @@ class Snapshot:
         if isinstance(model, nn.Module):
             seen.update(id(one) for one in (*model.modules(), *model.parameters()))
             for path, part in _named(model):
-                own = _Attributes(path, part.__dict__, {})
+                own = _Attributes(path, part.__dict__, {}, type(part))
                 own.values = own.now
                 self._own.append(own)
                 pending.extend((f"{path}.{key}", value) for key, value in own.values.items())
@@ -317,6 +362,20 @@ class Snapshot:
             below.update(func=value.func, args=value.args, keywords=value.keywords)
         return [(f"{path}.{_label(name)}", item) for name, item in below.items()]
 
+    def _keep_tables(self, model: nn.Module, weights: bool) -> None:
+        """Keep buffers and parameters, and which tensors these are."""
+        known = {id(tensor) for tensor in self.tensors.values()}
+        for name, part in model.named_modules():
+            for kind, table in ((BUFFER, part._buffers), (PARAMETER, part._parameters)):
+                path = f"{kind}{name or 'model'}"
+                if isinstance(table, dict) and table:
+                    self._containers.append((path, table, table.copy()))
+                usual = (torch.Tensor,) if kind == BUFFER else (nn.Parameter,) if weights else ()
+                for key, tensor in table.items():
+                    if type(tensor) in usual and id(tensor) not in known:
+                        known.add(id(tensor))
+                        self._keep_tensor(f"{path}.{key}", tensor)
+
     def _keep_optimizer(self, path: str, optimizer: torch.optim.Optimizer) -> None:
         groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
         state = {
@@ -361,10 +420,17 @@ def _of_process(value: Any) -> bool:
 
 
 def _named(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Yield path and module of each part of ``model`` whose class is not PyTorch's."""
-    for name, part in model.named_modules():
-        if type(part).__module__.partition(".")[0] != "torch":
-            yield f"{ATTRIBUTE}.{name or 'model'}", part
+    """Yield path and module of each part of ``model``."""
+    return ((f"{ATTRIBUTE}.{name or 'model'}", part) for name, part in model.named_modules())
+
+
+def _of_torch(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "torch" and not issubclass(kind, torch.Tensor)
+
+
+def _version(tensor: torch.Tensor) -> Any:
+    """Return a number that each write of PyTorch raises; tensors of inference mode have none."""
+    return object() if tensor.is_inference() else tensor._version
 
 
 def equal(before: torch.Tensor, now: torch.Tensor) -> bool:
@@ -376,6 +442,26 @@ def equal(before: torch.Tensor, now: torch.Tensor) -> bool:
     if before.dtype is torch.complex32 and now.dtype is torch.complex32:
         before, now = torch.view_as_real(before.resolve_conj()), torch.view_as_real(now.resolve_conj())
     return torch.equal(before, now) or bool(((before == now) | ((before != before) & (now != now))).all())  # noqa: PLR0124
+
+
+def same_bits(before: Any, now: Any) -> bool:
+    """Return whether two leaves are equal to the bit; NaN is equal to NaN."""
+    if not isinstance(before, torch.Tensor) or not isinstance(now, torch.Tensor):
+        return type(before) is type(now) and bool(before == now)
+    return before.dtype == now.dtype and equal(before, now)
+
+
+def near(one: Any, other: Any) -> bool:
+    """Return whether two leaves are equal, or two real tensors but for rounding."""
+    if same_bits(one, other):
+        return True
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return False
+    if (one.shape, one.dtype) != (other.shape, other.dtype) or not one.is_floating_point():
+        return False
+    if one.element_size() == 1:
+        return False
+    return bool(((one - other).abs() <= ROUNDING * torch.finfo(one.dtype).eps * one.abs()).all())
 
 
 def _fill(container: Any, values: Any) -> None:

@@ -1,0 +1,433 @@
+"""The worker's half of the suite ``states``: programs with state wherever there may be some.
+
+``broken()`` is the back end's form of a program. Right programs have none, or one that loses a change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from torchgauge.records import Workload
+from torchgauge.suites.suite import BuiltWorkload
+
+SIDE = 16
+KINDS: dict[str, type[Program]] = {}
+LATE: list[int] = []
+"""One item for each call of a program that is wrong in later calls."""
+KEPT: list[torch.Tensor] = []
+"""What a back end remembers, out of the program's reach."""
+
+
+class Notes:
+    """A user's object."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+
+class Program(torch.nn.Module):
+    """A linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(SIDE, SIDE)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        KINDS[cls.__name__.lower()] = cls
+
+    def inputs(self) -> tuple[Any, ...]:
+        """Return the arguments of a call."""
+        return (torch.randn(SIDE, SIDE),)
+
+    def right(self, *args: Any) -> Any:
+        return self.linear(*args)
+
+    def forward(self, *args: Any) -> Any:
+        return self.right(*args)
+
+
+# --- right programs, and a back end that loses their changes ---------------------------------
+
+
+class CountsInALayer(Program):
+    """In an attribute of a module whose class is PyTorch's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear.calls = 0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.linear.calls += 1
+        return self.linear(x)
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+
+class NotesInALayer(CountsInALayer):
+    """In an object in such an attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear.notes = Notes()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.linear.notes.calls += 1
+        return self.linear(x)
+
+
+class HookWrites(CountsInALayer):
+    """What a layer has returned, into the layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear.register_forward_hook(self.keep)
+
+    @staticmethod
+    def keep(module: Any, _args: Any, result: torch.Tensor) -> None:
+        module.last = result.detach()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return functional.linear(x, self.linear.weight, self.linear.bias)
+
+
+class Averages(Program):
+    """Of its inputs, in a parameter, also in inference."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean = torch.nn.Parameter(torch.zeros(SIDE), requires_grad=False)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            self.mean.mul_(0.9).add_(x.mean(0), alpha=0.1)
+        return self.linear(x) + self.mean
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x) + 0.9 * self.mean + 0.1 * x.mean(0)
+
+
+class AveragesInData(Averages):
+    """Without PyTorch's noticing it."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.mean.data.mul_(0.9).add_(x.mean(0), alpha=0.1)
+        return self.linear(x) + self.mean
+
+
+class CachesEachTenth(Program):
+    """A row of its inputs, in each tenth call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.cache = 0, None  # type: tuple[int, torch.Tensor | None]
+
+    @torch.compiler.disable
+    def keep(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        if self.calls % 10 == 0:
+            self.cache = x[0].detach().clone()
+        return x if self.cache is None else x + 0.1 * self.cache
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(self.keep(x))
+
+
+class CachesInALayer(CachesEachTenth):
+    """The same, and one that nobody puts back counts: its class."""
+
+    count = 0
+
+    @torch.compiler.disable
+    def keep(self, x: torch.Tensor) -> torch.Tensor:
+        type(self).count += 1
+        if self.count % 10 == 0:
+            self.linear.last = x[0].detach().clone()
+        return x
+
+
+class AveragesEachTenth(CachesEachTenth):
+    """In a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean = torch.nn.Parameter(torch.zeros(SIDE), requires_grad=False)
+
+    @torch.compiler.disable
+    def keep(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        if self.calls % 10 == 0:
+            self.mean.data.mul_(0.9).add_(x.mean(0).detach(), alpha=0.1)
+        return x + self.mean
+
+
+class Norms(Program):
+    """Of batches, in the buffers of a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(SIDE)
+
+    def right(self, x: torch.Tensor) -> Any:
+        return self.norm(self.linear(x))
+
+
+class Gradients(Program):
+    """Of an input."""
+
+    def inputs(self) -> tuple[Any, ...]:
+        return torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE, requires_grad=True)
+
+    def right(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        return self.linear(x) + y.sin()
+
+
+class Tokens(Program):
+    """Of one dimension."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(32, SIDE)
+
+    def inputs(self) -> tuple[Any, ...]:
+        return (torch.randint(0, 32, (SIDE,)),)
+
+    def right(self, tokens: torch.Tensor) -> Any:
+        return self.linear(self.table(tokens))
+
+
+class Offsets(Tokens):
+    """Of bags of tokens, which must rise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bags = torch.nn.EmbeddingBag(32, SIDE)
+
+    def inputs(self) -> tuple[Any, ...]:
+        return torch.randint(0, 32, (SIDE,)), torch.tensor([0, 3, 9])
+
+    def right(self, tokens: torch.Tensor, offsets: torch.Tensor) -> Any:
+        return self.linear(self.bags(tokens, offsets))
+
+
+class Refuses(Program):
+    """Values that are not its author's."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if not torch.compiler.is_compiling() and float(x[0, 0]) != self.first:
+            raise ValueError("not these values")
+        return self.linear(x)
+
+    def inputs(self) -> tuple[Any, ...]:
+        x = torch.randn(SIDE, SIDE)
+        self.first = float(x[0, 0])
+        return (x,)
+
+
+class Overflows(Program):
+    """If an input is small."""
+
+    def inputs(self) -> tuple[Any, ...]:
+        return (torch.rand(SIDE, SIDE) + 1.0,)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear((x - 0.9).log())
+
+
+# --- a back end that writes what eager leaves ------------------------------------------------
+
+
+class Permutes(Program):
+    """The rows of a weight, whose sum stays."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        self.linear.weight.data.copy_(self.linear.weight.roll(1, 0))
+        return y
+
+
+class Freezes(Program):
+    def broken(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        self.linear.bias.requires_grad_(False)
+        return y
+
+
+class Turns(Norms):
+    """Its norm to evaluation."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        y = self.right(x)
+        self.norm.eval()
+        return y
+
+
+class Scales(Program):
+    """A plain attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 1.0
+
+    def right(self, x: torch.Tensor) -> Any:
+        return self.linear(x) * self.scale
+
+    def broken(self, x: torch.Tensor) -> Any:
+        y = self.right(x)
+        self.scale *= 1.05
+        return y
+
+
+class ScalesATensor(Scales):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.ones(SIDE)
+
+
+class Replaces(Program):
+    """A weight by another one."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        self.linear.weight = torch.nn.Parameter(self.linear.weight.detach() * 1.01)
+        return y
+
+
+class WritesLate(Program):
+    """A weight once, when it is timed."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        LATE.append(0)
+        y = self.linear(x)
+        if len(LATE) == 60:
+            with torch.no_grad():
+                self.linear.weight[0, 0] += 1.0
+        return y
+
+
+class Counts(Program):
+    """Its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.calls += 1
+        return self.linear(x)
+
+
+class CountsTwice(Counts):
+    """In each fifth call."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        LATE.append(0)
+        self.calls += 2 if len(LATE) > 8 and len(LATE) % 5 == 0 else 1
+        return self.linear(x)
+
+
+class MovesItsMean(Norms):
+    """In each fifth call."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        LATE.append(0)
+        y = self.right(x)
+        if len(LATE) > 8 and len(LATE) % 5 == 0:
+            self.norm.running_mean = self.norm.running_mean + 1.0
+        return y
+
+
+class WrongSlope(Gradients):
+    """Of an input, in each third call."""
+
+    def broken(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        LATE.append(0)
+        z = y.sin()
+        wrong = len(LATE) > 8 and len(LATE) % 3 == 0
+        return self.linear(x) + (3.0 * z - 2.0 * z.detach() if wrong else z)
+
+
+# --- a back end that is right for the first inputs only --------------------------------------
+
+
+class Stale(Program):
+    """Its result is the first one."""
+
+    def broken(self, *args: Any) -> Any:
+        if not KEPT:
+            KEPT.append(self.right(*args).detach())
+        return KEPT[0].clone()
+
+
+class StaleTokens(Stale, Tokens):
+    pass
+
+
+class StaleMask(Stale):
+    def inputs(self) -> tuple[Any, ...]:
+        return (torch.rand(SIDE, SIDE) > 0.5,)
+
+    def right(self, mask: torch.Tensor) -> Any:
+        return self.linear(mask.float())
+
+
+class StaleBeside(Tokens):
+    """It follows the numbers, and not the tokens beside them."""
+
+    def inputs(self) -> tuple[Any, ...]:
+        return torch.randint(0, 32, (SIDE, 1)), torch.randn(SIDE, SIDE)
+
+    def right(self, tokens: torch.Tensor, x: torch.Tensor) -> Any:
+        return self.linear(self.table(tokens)[:, 0]) + x
+
+    def broken(self, tokens: torch.Tensor, x: torch.Tensor) -> Any:
+        if not KEPT:
+            KEPT.append(tokens.clone())
+        return self.right(KEPT[0], x)
+
+
+class StaleNorm(Stale):
+    """It does not depend on the size of its inputs."""
+
+    def right(self, x: torch.Tensor) -> Any:
+        return self.linear(functional.normalize(x))
+
+
+class StaleChoice(Stale):
+    """A whole number."""
+
+    def right(self, x: torch.Tensor) -> Any:
+        return self.linear(x).argmax(-1)
+
+
+class StaleTraining(Program):
+    """It learns from its first inputs."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        if not KEPT:
+            KEPT.append(x.detach().clone())
+        return self.linear(KEPT[0])
+
+
+class Specialised(Program):
+    """It follows other inputs, and is wrong for them."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        if not KEPT:
+            KEPT.append(x.clone())
+        y = self.linear(x)
+        return y if torch.equal(x, KEPT[0]) else y * 1.1
+
+
+def build(workload: Workload) -> BuiltWorkload:
+    """Build the program that ``workload`` names."""
+    torch.manual_seed(workload.seed)
+    module = KINDS[workload.model.replace("_", "")]().train(workload.mode == "training")
+    return BuiltWorkload(module, module.inputs(), loss=lambda y: y.square().sum(), item="row")
