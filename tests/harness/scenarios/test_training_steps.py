@@ -22,15 +22,16 @@ class HostSeed:
 
 def observed(norm: Any = None) -> dict[str, Any]:
     """The observation of a small network with a batch norm, or with ``norm`` in its place."""
+    from torchgauge.harness.scenarios import training_steps
     from torchgauge.harness.scenarios.scenario import Subject
-    from torchgauge.harness.scenarios.training_steps import observe
+    from torchgauge.harness.worker.observer import Observer
 
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 3), norm or torch.nn.BatchNorm1d(3))
     before = {name: value.clone() for name, value in module.state_dict().items()}
     inputs = (torch.randn(8, 4),)
     subject = Subject(module, module, inputs, {}, lambda out: out.square().mean() + out[0, 0], HostSeed(), 0)
-    seen = observe(subject)
+    seen = Observer(training_steps, subject).observe()
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     return seen
 

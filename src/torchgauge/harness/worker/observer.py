@@ -58,6 +58,7 @@ class Observer:
         self._changing: set[str] = set()
         self._unsettled: set[str] = set()
         self._settled, self._runners = False, {""}
+        self._odd: set[str] = set()
         self._recorded: Recorded | None = None
 
     def observe(
@@ -77,7 +78,7 @@ class Observer:
             runners = set() if other else {"" if call is None else self.runner}
             seen.update(self._without(self._changed(None, runners), self._own))
         finally:
-            self._snapshot.restore()
+            self._put_back(None)
         return seen
 
     def repeat(self, call: Callable[..., Any]) -> None:
@@ -91,7 +92,7 @@ class Observer:
                 self.restore()
                 subject.forward()
         finally:
-            self.restore(whole=True)
+            self.restore()
 
     @property
     def contracts(self) -> list[Contract]:
@@ -117,11 +118,12 @@ class Observer:
     @contextmanager
     def new_inputs(self) -> Iterator[NewInputs]:
         """Yield what writes other values into the inputs; they are put back at the end."""
-        self.restore(whole=True)
+        self.restore()
         try:
             yield self._inputs()
         finally:
-            self._snapshot.restore()
+            self._changed(None, ())
+            self._put_back(None)
 
     def _inputs(self) -> NewInputs:
         tensors = self._snapshot.tensors.items()
@@ -140,16 +142,24 @@ class Observer:
         if whole:
             self._changed(None, self._runners)
             self._runners = set()
-        self._snapshot.restore(None if whole else paths)
+        self._put_back(None if whole else paths)
         seed_all(self.subject)
         self.runner = self.runner if runner is None else runner
+
+    def _put_back(self, paths: Collection[str] | None) -> None:
+        """Restore tensors with ``paths``, or all but parameters that have not changed; and all else."""
+        usual = (path for path in self._snapshot.tensors if not path.startswith(PARAMETER))
+        self._snapshot.restore(
+            {*usual, *self._odd & self._snapshot.tensors.keys()} if paths is None else paths
+        )
+        self._odd.clear()
 
     def written_by(self, runner: str, steps: Mapping[str, Callable[[], Any]]) -> list[str]:
         """Return what code of ``runner`` has changed and eager leaves: ``steps`` of both are run for it.
 
         A path that only one of several may have changed is returned if its own steps change it again.
         """
-        self.restore(whole=True)
+        self.restore()
         for name in ("", runner):
             suspects = [path for path, names in self.written.items() if runner in names]
             if not suspects or (name and all(len(self.written[path]) == 1 for path in suspects)):
@@ -199,6 +209,7 @@ class Observer:
         """Return what has changed, of tensors those with ``paths``; note which of ``runners`` did it."""
         found: Observation = {}
         for path, former, present in self._snapshot.changes(paths):
+            self._odd.add(path.removesuffix(".requires_grad"))
             if path in self._moving:
                 continue
             before, now = _shown(former, path), _shown(present, path)

@@ -188,8 +188,9 @@ class OtherInputs:
             before = {} if verdict.ok else observe(call)
         except Exception:  # noqa: BLE001  a model that refuses them is not to blame
             return ""
-        for path in found.keys() & before.keys() & self._moved(self._eager):
-            if same_bits(found[path], before[path]):
+        moved = self._moved(self._eager)
+        for path in before:
+            if path in moved and path in found and same_bits(found[path], before[path]):
                 return f"{path}: the result stays the same where the inputs change"
         comparable = state.prepared.rule is None and not checks.random
         return f"wrong with other inputs: {verdict.detail}" if comparable and not verdict.ok else ""

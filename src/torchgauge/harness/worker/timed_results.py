@@ -51,8 +51,8 @@ class TimedResults:
     def first_steps(self, step: Callable[[], Any], budget_s: float) -> None:
         """Run up to :data:`FIRST_STEPS` steps and compare the result of each."""
         limit_s = max(LEAST_S, SHARE * budget_s)
-        cpu_end, wall_end = time.process_time() + limit_s, time.perf_counter() + LATE * limit_s
         self._checks.restore(whole=True)
+        cpu_end, wall_end = time.process_time() + limit_s, time.perf_counter() + LATE * limit_s
         for number in range(FIRST_STEPS):
             if time.process_time() > cpu_end or time.perf_counter() > wall_end:
                 return

@@ -54,6 +54,14 @@ class _Attributes:
     values: dict[str, Any]
     kind: type
     keys: Collection[str] | None = None
+    size: int = 0
+
+    @property
+    def same(self) -> bool:
+        """Whether the table holds the very values, and as many items as when it was first looked at."""
+        self.size = self.size or len(self.table)
+        same = all(self.table.get(key, self) is value for key, value in self.values.items())
+        return same and len(self.table) == self.size
 
     @property
     def now(self) -> dict[str, Any]:
@@ -68,9 +76,8 @@ class _Attributes:
 
     def restore(self) -> None:
         """Put the values back."""
-        now = self.now
-        if not _same_items(now, self.values):
-            for key in now.keys() - self.values.keys():
+        if not self.same:
+            for key in self.now.keys() - self.values.keys():
                 del self.table[key]
             self.table.update(self.values)
 
@@ -143,8 +150,7 @@ class Snapshot:
             tensor.requires_grad_(self._graded[path])
         if tensor.shape != copy.shape:  # observers of quantisation grow with their first step
             tensor.resize_(copy.shape)
-        if not path.startswith(PARAMETER) or not equal(copy.to(tensor.device), tensor):
-            tensor.copy_(copy)
+        tensor.copy_(copy)
         self._versions[path] = _version(tensor)
 
     def touched(self) -> list[str]:
@@ -190,7 +196,7 @@ class Snapshot:
             if cell.cell_contents is not content:
                 yield path.lstrip("."), content, cell.cell_contents
         items = [
-            *((own.path, own.now, own.values) for own in self._own),
+            *((own.path, own.now, own.values) for own in self._own if not own.same),
             *self._attributes,
             *self._containers,
         ]

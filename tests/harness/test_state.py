@@ -1,0 +1,102 @@
+"""All state is put back before everything that is compared, and who writes into it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from torchgauge.records import Cause, Result, Status
+
+pytestmark = pytest.mark.torch
+RIGHT = {
+    "inference": (
+        "hook_writes",
+        "averages",
+        "averages_in_data",
+        "averages_each_tenth",
+        "caches_each_tenth",
+        "caches_in_a_layer",
+        "norms",
+        "tokens",
+        "offsets",
+        "refuses",
+        "overflows",
+    ),
+    "training": ("averages", "caches_each_tenth", "norms", "gradients", "tokens", "offsets"),
+}
+WRONG = {
+    "inference": {
+        "counts_in_a_layer": "after.attribute.linear.calls: 0 instead of 1",
+        "notes_in_a_layer": "after.attribute.linear.notes.calls: 0 instead of 1",
+        "hook_writes": "structure differs: after.attribute.linear.last",
+        "averages": "after.parameter.model.mean: largest error",
+        "averages_in_data": "after.parameter.model.mean: largest error",
+        "permutes": "it writes what eager leaves as it is: parameter.linear.weight",
+        "freezes": "it writes what eager leaves as it is: parameter.linear.bias.requires_grad",
+        "scales": "it writes what eager leaves as it is: attribute.model.scale",
+        "scales_a_tensor": "it writes what eager leaves as it is: attribute.model.scale",
+        "replaces": "it writes what eager leaves as it is: parameter.linear.weight",
+        "writes_late": "right before timing, ",
+        "counts_twice": "right before timing, wrong while timed: after.attribute.model.calls: ",
+        "stale": "out: the result stays the same where the inputs change",
+        "stale_tokens": "out: the result stays the same where the inputs change",
+        "stale_mask": "out: the result stays the same where the inputs change",
+        "stale_norm": "out: the result stays the same where the inputs change",
+        "stale_choice": "out: the result stays the same where the inputs change",
+        "stale_beside": "wrong with other inputs: out: largest error",
+        "specialised": "wrong with other inputs: out: largest error",
+    },
+    "training": {
+        "averages": "iteration0.change.mean: largest error",
+        "permutes": "iteration0.change.linear.weight: largest error",
+        "freezes": "it writes what eager leaves as it is: parameter.linear.bias.requires_grad",
+        "turns": "it writes what eager leaves as it is: attribute.norm.training",
+        "scales": "it writes what eager leaves as it is: attribute.model.scale",
+        "counts_twice": "right before timing, wrong while timed: after.attribute.model.calls: ",
+        "moves_its_mean": "right before timing, wrong while timed: after.buffer.norm.running_mean: ",
+        "wrong_slope": "right before timing, wrong while timed: iteration0.input_grad.args.1: ",
+        "stale_training": "iteration0.",
+        "specialised": "wrong with other inputs: iteration0.",
+    },
+}
+"""Programs whose back end is wrong, and its reason."""
+FILE = "configurations:\n  - {name: broken, doc: x, backend: broken}\n"
+Rows = dict[str, Result]
+
+
+@pytest.fixture(scope="module")
+def rows(make_sandbox: Callable[[], Any]) -> Rows:
+    """Return each row by model, configuration and mode."""
+    found: Rows = {}
+    for mode, wrong in WRONG.items():
+        box = make_sandbox()
+        file = box.store_path.with_name("states.yaml")
+        file.write_text(FILE, encoding="utf-8")
+        models = ",".join(dict.fromkeys([*wrong, *RIGHT[mode]]))
+        done = box.measure(
+            *("states", "--models", models, "--device", "cpu", "--config", "eager,broken,aot_eager"),
+            *("--mode", mode, "--config-file", str(file), "--no-fallback-check", "--measure-seconds", "0.2"),
+        )
+        assert done.returncode == 1, done.stderr[-4000:]
+        for one in box.rows():
+            found[f"{one.case.workload.model} {one.case.configuration.name} {mode}"] = one
+    return found
+
+
+@pytest.mark.parametrize(("mode", "model"), [(mode, model) for mode in RIGHT for model in RIGHT[mode]])
+def test_a_program_with_state_passes(rows: Rows, mode: str, model: str) -> None:
+    """Wherever its state is, and whenever it changes it; so does compiled code that does the same."""
+    for name in ("eager", "aot_eager", *(["broken"] if model not in WRONG[mode] else [])):
+        row = rows[f"{model} {name} {mode}"]
+        assert (row.status, row.reason) == (Status.PASS, ""), name
+
+
+@pytest.mark.parametrize(("mode", "model"), [(mode, model) for mode in WRONG for model in WRONG[mode]])
+def test_the_back_end_that_is_wrong_is_named(rows: Rows, mode: str, model: str) -> None:
+    """It writes what eager leaves, loses what eager writes, or does not follow its inputs; eager passes."""
+    assert (rows[f"{model} eager {mode}"].status, rows[f"{model} eager {mode}"].reason) == (Status.PASS, "")
+    row = rows[f"{model} broken {mode}"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert row.reason.startswith(WRONG[mode][model])
