@@ -116,8 +116,10 @@ class TimedResults:
         checks, state = self._checks, self._state
         eager = not state.planned.case.configuration.compiled
         shown = {path: to_host(leaf) for path, leaf in shown.items()}
+        moved = not exact and checks.moved()  # before eager runs again, to be rounded otherwise
         problem = checks.unequal(state, checks.timed_reference(), shown, repeated=eager)
-        if problem is not None and not exact and checks.moved():
+        if problem is not None and moved:
+            checks.steep = True
             checks.restore(whole=True)
             return False
         self.compared += 1

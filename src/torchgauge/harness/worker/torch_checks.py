@@ -232,10 +232,8 @@ class TorchChecks:
             self.observer.restore(whole=whole or self.steep, runner=runner)
 
     def moved(self) -> bool:
-        """Return whether timed steps moved a parameter for the first time; later blocks restore it."""
-        moved = not self.steep and self.observer is not None and self.observer.moved()
-        self.steep = self.steep or moved
-        return moved
+        """Return whether timed steps have moved a parameter that is not restored before each block."""
+        return not self.steep and self.observer is not None and self.observer.moved()
 
     def differs(
         self, state: CaseState, expected: Observation, found: Observation, other: OtherInputs | None
