@@ -52,7 +52,7 @@ class _Attributes:
     path: str
     table: dict[str, Any]
     values: dict[str, Any]
-    kind: type
+    kind: type[nn.Module]
     keys: Collection[str] | None = None
     size: int = 0
 
