@@ -186,7 +186,7 @@ class Leeway:
     """
 
     def __init__(self, run: Callable[[int], Observation], base: Observation) -> None:
-        self.run, self.count, self.spent = run, 0, 0.0
+        self.run, self.count, self.spent, self.runs_more = run, 0, 0.0, True
         self.base = {path: as_tensor(leaf) for path, leaf in base.items()}
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
@@ -237,7 +237,7 @@ class Leeway:
         return bool((gap.abs() <= far).all()) and not bool(((found < 0) & (base >= 0)).any())
 
     def _until(self, enough: Callable[[], bool]) -> bool:
-        while not (answer := enough()) and self.count < RUNS and self.spent < PATIENCE_S:
+        while not (answer := enough()) and self.runs_more and self.count < RUNS and self.spent < PATIENCE_S:
             self.count, began = self.count + 1, time.monotonic()
             try:
                 other = self.run(self.count)

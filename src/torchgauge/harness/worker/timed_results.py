@@ -114,18 +114,16 @@ class TimedResults:
             self.compared += 1
             return False
         checks, state = self._checks, self._state
-        eager = not state.planned.case.configuration.compiled
         shown = {path: to_host(leaf) for path, leaf in shown.items()}
         moved = not exact and checks.moved()  # before eager runs again, to be rounded otherwise
-        problem = checks.unequal(state, checks.timed_reference(), shown, repeated=eager)
+        problem = checks.unequal(state, shown)
         if problem is not None and moved:
             checks.steep = True
             checks.restore(whole=True)
             return False
         self.compared += 1
         if repeats := problem is not None:
-            replayed = checks.replayed(state, number, steps, whole=not exact)
-            problem = checks.unequal(state, replayed, shown, repeated=True)
+            problem = checks.unequal(state, shown, checks.replayed(state, number, steps, whole=not exact))
             self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
         self._right = shown
         return repeats

@@ -164,13 +164,24 @@ class TorchChecks:
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def unequal(
-        self, state: CaseState, reference: Observation, found: Observation, *, repeated: bool
+        self, state: CaseState, found: Observation, replayed: Observation | None = None
     ) -> tuple[Cause, str] | None:
-        """Return how a timed result of ``state`` differs from eager's; None if it does not."""
-        base = self.eager if state.planned.case.configuration.compiled else None
+        """Return how a timed result of ``state`` differs from eager's first one, or from a ``replayed`` one.
+
+        Only the latter is worth further runs of eager with another rounding.
+        """
+        compiled = state.planned.case.configuration.compiled
+        leeway = self._leeway(self.eager, drawn=False)
+        leeway.runs_more = replayed is not None
         verdict = self._compare(
-            reference, found, state.planned.tolerance, repeated=repeated, rule=state.prepared.rule, base=base
+            self.timed_reference() if replayed is None else replayed,
+            found,
+            state.planned.tolerance,
+            repeated=replayed is not None or not compiled,
+            rule=state.prepared.rule,
+            base=self.eager if compiled else None,
         )
+        leeway.runs_more = True
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def results(self, state: CaseState) -> TimedResults | None:
