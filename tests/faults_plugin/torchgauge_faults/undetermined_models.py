@@ -5,6 +5,7 @@ A subclass called ``Wrong...`` is what its base is, but for the result of its co
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -364,6 +365,61 @@ class HasANanScore(Program):
     def forward(self, x: torch.Tensor) -> Any:
         y = self.linear(x)
         return {"y": y, "score": y[:0].mean()}
+
+
+def unseeded() -> torch.Generator:
+    """Return a generator that no seed of torchgauge reaches."""
+    return torch.Generator().manual_seed(int.from_bytes(os.urandom(7), "little"))
+
+
+class SumsInAnyOrder(Program):
+    """Adds up in another order in each call, as atomic additions do, and normalises two near rows."""
+
+    large = 64.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(SIDE, eps=1e-6)
+        self.x = torch.randn(SIDE) + 3e-3 * torch.randn(2, SIDE)
+
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        terms = x[:, None, :] * self.linear.weight
+        scores = torch.full_like(x, self.large)
+        for place in torch.randperm(SIDE, generator=unseeded()).tolist():
+            scores = scores + terms[..., place]
+        return scores - self.large
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.norm(self.scores(x))
+
+
+class SumsOfNoise(SumsInAnyOrder):
+    def forward(self, x: torch.Tensor) -> Any:
+        return super().forward(x) * (1.0 + 0.01 * torch.randn(x.shape, generator=unseeded()).to(x.dtype))
+
+
+class NoiseAsSmallAsRounding(SumsInAnyOrder):
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        noise = torch.randn(x.shape, generator=unseeded()).to(x.dtype)
+        return super().scores(x) * (1.0 + 1e-6 * noise)
+
+
+class SortsSums(SumsInAnyOrder):
+    """Sorts pairs of sums that differ in their last place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x = torch.randn(2 * SIDE, SIDE)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        values, places = self.scores(x).sort(stable=True)
+        return {"values": values, "places": places}
+
+
+class SortsDrawnPlaces(SortsSums):
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        return {**shown, "places": shown["places"][:, torch.randperm(SIDE, generator=unseeded())]}
 
 
 def build(workload: Workload) -> BuiltWorkload:

@@ -30,7 +30,8 @@ class Reference:
     ``host`` is None where the device under test is the host itself and the scenario has no ``reference`` of
     its own. ``eager_of`` says what made it. A model that draws random numbers draws
     other ones in float64: ``random`` says that its results need not be near ``fp64``. ``again`` shows
-    ``host`` once more, with a seed that is later by a number, and ``other`` shows ``fp64`` with other inputs.
+    ``host`` once more, with a seed that is later by a number, or ``fp64`` if it gets that dtype. ``other`` shows
+    ``fp64`` with other inputs.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Reference:
     host: Observation | None
     random: bool = False
     eager_of: str = "the host"
-    again: Callable[[int], Observation] = lambda _: {}
+    again: Callable[..., Observation] = lambda *_: {}
     other: Callable[[], Observation] = dict
 
 
@@ -75,7 +76,11 @@ def float64_reference(
     observe = partial(_observe, built, workload, scenario, untied=untied)
     host, drew = observe() if not on_host or own is not None else (None, False)
     alone = "eager alone" if host is None else f"{workload.dtype} eager on {eager_of}"
-    known = Reference(alone, None, host, drew, eager_of, again=lambda later: observe(later=later)[0])
+
+    def again(later: int, dtype: Any = None) -> Observation:
+        return observe(dtype, later=later)[0]
+
+    known = Reference(alone, None, host, drew, eager_of, again=again)
     if not fits(sum(p.numel() for p in built.module.parameters()) * 8 * COPIES / 0.8):
         return replace(known, name=f"{alone}: a float64 copy does not fit")
     try:

@@ -72,6 +72,8 @@ KEPT_DTYPES = "kept_dtypes"
 DRAWN = "random_numbers"
 """The fact that says how a program that draws random numbers was checked."""
 NOT_COMPARABLE = "not comparable: the model draws other random numbers than its reference"
+EXACT = 100.0
+"""How many times nearer float64 runs must lie to each other: what differs by more is drawn, not rounded."""
 SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
 COMPARED = "compared_elements"
@@ -100,7 +102,7 @@ class TorchChecks:
         self.scenario: Any = import_module(run.job.scenario)
         # backends may have looser ones than eager, by whose tolerance eager is judged
         self.tolerance = min((each.tolerance for each in run.group.cases), key=lambda one: one.absolute)
-        self.leeways: dict[tuple[bool, bool], Leeway] = {}
+        self.leeways: dict[tuple[bool, bool, bool], Leeway] = {}
         self.unchecked = "" if self.settings.accuracy else NOT_ASKED
         if not hasattr(self.scenario, "observe"):
             self.unchecked = f"the scenario {self.workload.mode} has no observe(), so nothing is compared"
@@ -171,7 +173,7 @@ class TorchChecks:
         Only the latter is worth further runs of eager with another rounding.
         """
         compiled = state.planned.case.configuration.compiled
-        leeway = self._leeway(self.eager, drawn=False)
+        leeway = self._leeway(self.eager, False, not compiled)
         leeway.runs_more = replayed is not None
         verdict = self._compare(
             self.timed_reference() if replayed is None else replayed,
@@ -372,9 +374,9 @@ class TorchChecks:
         """
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
-        strict = repeated and base is None
-        strict = strict or rule is not None or RANKS.count > 1 or own_reference  # ranks step together
-        leeway = None if strict else other.leeway if other else self._leeway(base or expected, drawn)
+        strict = rule is not None or RANKS.count > 1 or own_reference  # ranks step together
+        chance = repeated and base is None
+        leeway = None if strict else other.leeway if other else self._leeway(base or expected, drawn, chance)
         own = expected is found
         expected, found = self.observer.complete(expected, found)
         if hasattr(self.scenario, "settled"):
@@ -387,19 +389,39 @@ class TorchChecks:
             verdict = compare(expected, found, fp64, tolerance, not repeated, leeway)
         return verdict if rule is None else rule(expected, found, verdict)
 
-    def _leeway(self, expected: Observation, drawn: bool) -> Leeway:
-        """Return how far correct runs lie from ``expected``, eager's on the device or on the host."""
+    def _leeway(self, expected: Observation, drawn: bool, repeated: bool) -> Leeway:
+        """Return how far correct runs lie from ``expected``, eager's on the device or on the host.
+
+        The host's own runs judge eager's repetitions, because a fault of the device is not in them.
+        """
         assert self.observer is not None
-        on_host = expected is self.reference.host
+        base = (self.reference.host or self.eager) if repeated else expected
+        on_host = base is self.reference.host
         again = self.reference.again if on_host else partial(self.observer.observe, None)
-        if (on_host, drawn) not in self.leeways:
-            self.leeways[on_host, drawn] = Leeway(
-                lambda number: (
-                    again(number * SEEDS_APART) if drawn else rounded_otherwise(partial(again, 0), number)
-                ),
-                expected,
-            )
-        return self.leeways[on_host, drawn]
+
+        def run(number: int) -> Observation:
+            if drawn:
+                return again(number * SEEDS_APART)
+            if repeated and not self._repeats():
+                return {}
+            return rounded_otherwise(partial(again, 0), number)
+
+        return self.leeways.setdefault((on_host, drawn, repeated), Leeway(run, base))
+
+    def _repeats(self) -> bool:
+        """Return whether a float64 run repeats itself: rounding is too small there to show, and noise is not.
+
+        Without a float64 run nobody can tell the two apart.
+        """
+        assert self.observer is not None
+        if self.reference.fp64 is None:
+            return False
+        if hasattr(self.scenario, "restore"):  # on the host, the copy is one of the subject's module
+            self.scenario.restore(self.subject)
+        limit = self.tolerance.absolute / EXACT
+        exact = replace(self.tolerance, absolute=limit, relative=limit)
+        pair = self.observer.complete(self.reference.fp64, self.reference.again(0, torch.float64))
+        return compare(*pair, None, exact, False).ok
 
     def _against(
         self,
@@ -442,6 +464,8 @@ class TorchChecks:
         for other in runs[1:]:
             # nobody is to blame where a sum in another order leaves another rounding error of a zero gradient
             again = self._compare(runs[0], other, tolerance, repeated=True)
+            for state in self.run_.live:
+                state.facts.update(again.facts)
             if not again.ok:
                 return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
         if not verdict.ok:
@@ -555,6 +579,7 @@ class TorchChecks:
         tolerance = state.planned.tolerance
         if repeated:
             verdict = self._compare(expected, found, tolerance, repeated=True, rule=made.rule)
+            state.facts.update(verdict.facts)
         else:
             verdict = self._against(expected, found, tolerance, [state], made.rule)
         for aspect, text in differences(self.contracts, self.observer.contracts):
