@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 CPU = torch.device("cpu")
 
 
-def entry(function, *, samples=None, decorators=(), dtypes=(torch.float32,), **more) -> OpInfo:
+def entry(function, *, name="ours", samples=None, decorators=(), dtypes=(torch.float32,), **more) -> OpInfo:
     """An entry of a database of our own."""
 
     def two(op, device, dtype, requires_grad, **_):
@@ -34,7 +34,7 @@ def entry(function, *, samples=None, decorators=(), dtypes=(torch.float32,), **m
             yield SampleInput(torch.ones(size, device=device, dtype=dtype, requires_grad=requires_grad))
 
     return OpInfo(
-        "ours",
+        name,
         op=function,
         dtypes=set(dtypes),
         sample_inputs_func=samples or two,
@@ -73,6 +73,133 @@ def test_a_wrong_result_names_sample_and_numbers() -> None:
     assert (found.status, found.failed_at and found.failed_at.index, found.judged) == ("fail_accuracy", 1, 1)
     assert "largest difference 5" in found.reason
     assert found.inputs == "float32[3]"
+
+
+EQUAL = torch.tensor([[3.0, 1.0, 3.0, 1.0, 2.0, 1.0, 3.0, 2.0], [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0]])
+"""Rows of values that occur several times."""
+
+
+def on_device(name: str, device, x, words, *, variant: str = "forward"):
+    """Judge an operator whose first call is ``device(x, *words)``; all further ones are PyTorch's own."""
+    own, calls = getattr(torch, name), []
+
+    def called(*given):
+        calls.append(1)
+        return (device if len(calls) == 1 else own)(*given)
+
+    def one(op, place, dtype, requires_grad, **_):
+        yield SampleInput(x.to(dtype).clone().requires_grad_(requires_grad), args=words)
+
+    made = entry(called, name=name, samples=one, dtypes=(x.dtype,), supports_autograd=variant == "backward")
+    return judge(made, x.dtype, variant, CPU)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sort", (1,)),
+        ("sort", ()),
+        ("topk", (3, 1)),
+        ("argsort", (-1,)),
+        ("kthvalue", (4, 1)),
+        ("kthvalue", (4, 1, True)),
+        ("median", (1,)),
+        ("mode", (1,)),
+        ("max", (1,)),
+        ("min", (1, True)),
+        ("argmax", (1,)),
+        ("argmin", (1,)),
+        ("argmax", ()),
+    ],
+)
+def test_any_place_of_an_equal_value_is_right(name: str, words: tuple[int, ...]) -> None:
+    """A device may search backwards; a place that holds another value is wrong."""
+    own = getattr(torch, name)
+    size = EQUAL.shape[1] if words or name != "argmax" else EQUAL.numel()
+
+    def backwards(x, *given):
+        shown = own(x.flip(1) if size == EQUAL.shape[1] else x.flatten().flip(0), *given)
+        return (shown[0], size - 1 - shown[1]) if isinstance(shown, tuple) else size - 1 - shown
+
+    def elsewhere(x, *given):
+        shown = backwards(x, *given)
+        return (shown[0], (shown[1] + 3) % size) if isinstance(shown, tuple) else (shown + 3) % size
+
+    for dtype in (torch.bfloat16, torch.int32):
+        found = on_device(name, backwards, EQUAL.to(dtype), words)
+        assert (found.status, found.reason, found.judged) == ("pass", "", 1)
+        found = on_device(name, elsewhere, EQUAL.to(dtype), words)
+        assert found.status == "fail_accuracy"
+        assert "torch.int64" in found.reason or "values differ" in found.reason
+
+
+def test_places_of_equal_values_are_all_different() -> None:
+    """A sort that names one of them twice has lost another."""
+
+    def twice(x, dim):
+        values, places = x.sort(dim)
+        return values, places.where(values != 1.0, places[:, :1])
+
+    found = on_device("sort", twice, EQUAL, (1,))
+    assert found.status == "fail_accuracy"
+    assert "[1]: " in found.reason
+
+
+def test_a_stable_order_of_equal_values_is_a_promise() -> None:
+    """Upstream's ``stable=True`` allows one order only."""
+
+    def unstable(x, **_):
+        values, places = x.flip(1).sort()
+        return values, EQUAL.shape[1] - 1 - places
+
+    calls: list[int] = []
+
+    def called(x, **more):
+        calls.append(1)
+        return unstable(x) if len(calls) == 1 else x.sort(**more)
+
+    def one(op, place, dtype, requires_grad, **_):
+        yield SampleInput(EQUAL.clone(), kwargs={"stable": True})
+
+    found = judge(entry(called, name="sort", samples=one), torch.float32, "forward", CPU)
+    assert found.status == "fail_accuracy"
+
+
+def test_any_of_equal_values_may_have_the_gradient() -> None:
+    """Which of them has it follows from the order, so nothing is judged; without equal values all is."""
+
+    def backwards(x, *given):
+        shown = x.flip(1).sort(*given)
+        return shown[0], 7 - shown[1]
+
+    found = on_device("sort", backwards, EQUAL, (1,), variant="backward")
+    assert found.status == "skipped"
+    assert "equal values" in found.reason
+    apart = torch.arange(16.0).reshape(2, 8)
+    found = on_device("sort", lambda x, d: (2 * x).sort(d), apart, (1,), variant="backward")
+    assert found.status == "fail_accuracy"
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_partial_results_may_be_rounded(name: str) -> None:
+    """A device may keep what it adds up in the dtype itself; a wrong term is found."""
+    drawn = torch.randn(4, 64, generator=torch.Generator().manual_seed(5))
+    x = (drawn if name == "cumsum" else 1.0 + 0.05 * drawn).bfloat16()
+    step = torch.add if name == "cumsum" else torch.mul
+
+    def rounded(x, dim):
+        columns = [x[:, 0]]
+        for column in x.unbind(dim)[1:]:
+            columns.append(step(columns[-1], column))
+        return torch.stack(columns, dim)
+
+    def wrong(x, dim):
+        keeps = x.clone()
+        keeps[:, 20] = 0.0 if name == "cumsum" else 1.5
+        return rounded(keeps, dim)
+
+    assert on_device(name, rounded, x, (1,)).status == "pass"
+    assert on_device(name, wrong, x, (1,)).status == "fail_accuracy"
 
 
 def test_what_the_operator_raises_is_an_error_of_its_sample() -> None:

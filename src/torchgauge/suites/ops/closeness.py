@@ -95,6 +95,21 @@ def of_sums(inputs: Any, result: Any) -> float:
     return float(torch.finfo(torch.float32).eps) * size * math.sqrt(terms) * math.log2(terms)
 
 
+def of_partials(inputs_and_result: Any, dtype: Any) -> float:
+    """What another order may change of results whose partial results are rounded to ``dtype``.
+
+    Roundings of n partial results, each as large as the largest number, wander as sqrt(n).
+    """
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    tensors = [each for each in tree_leaves(inputs_and_result) if _is_tensor(each) and each.numel()]
+    terms = max((max(each.shape, default=1) for each in tensors), default=1)
+    sizes = (plain_host(each).abs() for each in tensors if each.is_floating_point() or each.is_complex())
+    size = max((float(each[each.isfinite()].amax()) for each in sizes if each.isfinite().any()), default=0.0)
+    return float(torch.finfo(dtype).eps) * size * math.sqrt(terms)
+
+
 def _tensors(actual: Any, expected: Any, tolerances: Tolerances, wide: bool) -> str:
     import torch
 

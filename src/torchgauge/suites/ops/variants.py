@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from torchgauge.suites.ops.altered import expanded
+from torchgauge.suites.ops.equal_values import POSITIONS, gives_places
 from torchgauge.suites.ops.samples import SEED, mapped, seed, tensors_of
 from torchgauge.suites.ops.upstream import (
     BACKWARD,
@@ -20,11 +20,6 @@ from torchgauge.suites.ops.upstream import (
 )
 
 GRADIENT_SEED = 4321
-_POSITIONS = re.compile(
-    r"(masked\.)?(arg(max|min|sort)|sort|msort|topk|kthvalue|(nan)?median|mode|cum(max|min)|(max|min))"
-    r"|nn\.functional\.(adaptive_|fractional_)?max_pool\dd"
-)
-"""Operators that say where a value was found: of equal values any place is right, and no promise is made."""
 
 
 class BrokenPromiseError(AssertionError):
@@ -57,12 +52,11 @@ def _values(op: Any, sample: Any) -> Any:
     import torch
 
     found = plain(op, sample)
-    if _POSITIONS.fullmatch(op.name) is None:
+    if POSITIONS.fullmatch(op.name) is None:
         return found
     if isinstance(found, tuple):
         return found[0]
-    where = isinstance(found, torch.Tensor) and (op.name.rpartition(".")[2]).startswith("arg")
-    return None if where else found
+    return None if isinstance(found, torch.Tensor) and gives_places(op) else found
 
 
 def _out(op: Any, sample: Any) -> Any:
