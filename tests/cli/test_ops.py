@@ -33,6 +33,16 @@ torch.erf = lambda *a, **k: os.abort()
 """
 """Stands before the real package: when the database is imported, one of its operators ends the process."""
 
+HIDES = """
+import importlib.abc, sys
+class Hidden(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "expecttest":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+"""
+"""A ``sitecustomize`` that hides an installed package."""
+
 
 def torchgauge(verb: str, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a verb with a store in ``folder``."""
@@ -105,15 +115,15 @@ def test_an_operator_that_aborts_costs_one_row(tmp_path: Path) -> None:
 @needs_torch
 @pytest.mark.torch
 def test_without_the_test_package_every_row_says_what_to_install(tmp_path: Path) -> None:
-    """The rows are skipped with the cause and the line to type, and the run is as expected."""
-    (tmp_path / "expecttest.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'expecttest'\", name='expecttest')\n", "utf-8"
-    )
+    """The rows of each dtype are skipped with the line to type, and the run ends as one without results."""
+    (tmp_path / "sitecustomize.py").write_text(HIDES, "utf-8")
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH", ""))))
-    words = ("--device", "cpu", "--ops", "add,exp", "--json")
+    words = ("--device", "cpu", "--ops", "add,exp", "--dtype", "float32,bfloat16", "--json")
     done = torchgauge("ops", tmp_path, *words, PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["counts"] == {"skipped": 2}
+    assert done.returncode == 3, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["counts"] == {"skipped": 4}
+    assert [(row["dtype"], row["planned"]) for row in shown["matrix"]] == [("float32", 2), ("bfloat16", 2)]
     assert "pip install expecttest" in done.stderr
 
 

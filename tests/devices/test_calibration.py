@@ -62,6 +62,39 @@ print(json.dumps(found))
 """
 
 
+BURST = """
+import json, sys, time
+from statistics import median
+from torchgauge.devices.cpu import CpuSession
+from torchgauge.harness.worker import calibration_check
+from torchgauge.records import Workload
+
+class Session(CpuSession):
+    waits = 0
+    def synchronize(self):
+        self.waits += 1
+        if self.waits in SLOW:
+            time.sleep(2e-3)
+
+found = {}
+for name, SLOW in {"never": range(0), "once": range(12, 40), "always": range(0, 10**9, 3)}.items():
+    workload = Workload("calibration", "launch", "check", shape=(("samples", 15),))
+    rows = calibration_check.run(workload, Session()).measurements[0]
+    found[name] = [rows.metric, len(rows.samples), median(rows.samples), max(rows.samples)]
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.torch
+def test_a_burst_does_not_decide_how_fast_a_machine_is(worker) -> None:
+    """A part whose interval is wide is measured once more, with more samples; what lasts stays in them."""
+    found = worker(BURST, OMP_NUM_THREADS="1")
+    assert found["once"][:2] == ["launch_s", 60]
+    assert found["once"][2] < 1e-5
+    assert found["always"][1] == 60
+    assert found["always"][3] > 1.5e-5
+
+
 @pytest.mark.torch
 def test_parts_of_the_host_have_numbers_or_reasons(worker) -> None:
     """Rates and times are positive and in base units; what the host has not is said."""

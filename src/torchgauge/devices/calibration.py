@@ -21,6 +21,7 @@ from torchgauge.devices.calibrate import (
     copy_times,
     launch_times,
     product_times,
+    timed,
     times_of,
 )
 from torchgauge.devices.clock_check import Span, contradiction, launched, refuse_wrong_events
@@ -31,6 +32,8 @@ from torchgauge.records import Measurement
 
 SYNCHRONISED = "perf_counter between two synchronisations"
 EVENT_BLOCK_S = 0.02
+WARM_S = 0.05
+"""Seconds of copies before those that count: an H100 copies page-locked memory slower for the first 8 ms."""
 LONGEST_ROW = 4096
 """Operators tried between two events until they show a time; a device that shows none has no clock."""
 
@@ -100,7 +103,9 @@ def transfer(
     there = torch.empty(COPY_BYTES, dtype=torch.uint8, device=session.torch_device)
     source, target = (host, there) if to_device else (there, host)
     copy = partial(target.copy_, source, non_blocking=pinned)
-    copy()
+    warm = time.perf_counter() + WARM_S
+    while time.perf_counter() < warm:
+        timed(session, copy)
     rates = [COPY_BYTES / seconds for seconds in times_of(session, copy, samples)]
     kind = "page-locked" if pinned else "pageable"
     return (

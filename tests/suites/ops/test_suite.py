@@ -85,15 +85,24 @@ def test_a_child_lists_the_operators_once(tmp_path: Path) -> None:
     assert set(OpsSuite()._fields.smoke) <= names
 
 
+HIDES = """
+import importlib.abc, sys
+class Hidden(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "expecttest":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+"""
+"""A ``sitecustomize`` that hides an installed package."""
+
+
 @needs_torch
 @pytest.mark.torch
 def test_without_the_test_package_the_smoke_tier_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The missing package is named, nothing is cached, and the person hears what to type."""
-    (tmp_path / "expecttest.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'expecttest'\", name='expecttest')\n", "utf-8"
-    )
+    (tmp_path / "sitecustomize.py").write_text(HIDES, "utf-8")
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH", ""))))
     monkeypatch.setenv("PYTHONPATH", path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

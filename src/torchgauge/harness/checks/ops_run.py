@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from torchgauge.errors import UnknownNameError, UsageError
@@ -35,6 +36,7 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     if options["tier"] not in TIERS:  # known before torch is asked for its operators, which takes seconds
         raise UnknownNameError("tier", options["tier"], TIERS)
     suite = OpsSuite(python=None if there.own else there.path, samples=options["samples"])
+    suite = replace(suite, asked=options["dtype"] or suite.asked)
     selection = Selection(
         suites=(suite.name,),
         devices=targets,

@@ -10,6 +10,7 @@ from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
 from torchgauge.processes.kept_process import INTERRUPTED
 from torchgauge.records import (
     INCOMPLETE,
+    Cause,
     Modifier,
     Result,
     Status,
@@ -75,7 +76,8 @@ class RunReport:
         self.counts[result.status] += 1
         self.passed += result.counted
         of_a_model = result.case.workload.subject is Subject.MODELS
-        self.telling += says_something(result.status, result.modifiers, of_a_model=of_a_model)
+        says = says_something(result.status, result.modifiers, of_a_model=of_a_model)
+        self.telling += says and result.cause is not Cause.MISSING_PACKAGE
         self.latencies += [
             CaseLatency(result.case_id, each, result.modifiers)
             for each in result.summaries

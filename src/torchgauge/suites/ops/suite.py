@@ -63,7 +63,8 @@ def load_ops_file(path: Path) -> OpsFields:
 class OpsSuite:
     """Operators as entries, their dtypes as PyTorch lists them; ``python`` is whose torch is asked.
 
-    ``samples`` is how many of PyTorch's samples each case tries, 0 for all.
+    ``samples`` is how many of PyTorch's samples each case tries, 0 for all. Without a database operators have
+    the ``asked`` dtypes.
     """
 
     name: str = "ops"
@@ -74,6 +75,7 @@ class OpsSuite:
     install_hint: str = INSTALL
     python: str | None = None
     samples: int = DEFAULT_SAMPLES
+    asked: tuple[str, ...] = ("float32",)
     checks_per_process: int = 512
     unavailable: Unavailable | None = None
 
@@ -123,7 +125,10 @@ class OpsSuite:
         """One entry per operator; without a database those of the smoke tier, which say what is missing."""
         fields = self._fields
         if self.catalogue.missing:
-            return tuple(self._entry(_unknown(name), True) for name in fields.smoke)
+            unknown = {"": self.asked}
+            return tuple(
+                self._entry(Operator(name, unknown, {}, False, False), True) for name in fields.smoke
+            )
         return tuple(self._entry(op, op.name in fields.smoke) for op in self.catalogue.operators)
 
     def _entry(self, op: Operator, smoke: bool) -> ModelEntry:
@@ -168,10 +173,6 @@ def _mode_dtypes(op: Operator, modes: tuple[str, ...]) -> dict[str, tuple[str, .
             few = tuple(each for each in dtypes if each in LARGE_DTYPES) or dtypes[:1]
             found[f"{mode}@{kind}" if kind else mode] = few if mode == LARGE else dtypes
     return found
-
-
-def _unknown(name: str) -> Operator:
-    return Operator(name, {"": ("float32",)}, {}, False, False)
 
 
 SUITE = OpsSuite()
