@@ -395,12 +395,12 @@ class SumsInAnyOrder(Program):
 
 class SumsOfNoise(SumsInAnyOrder):
     def forward(self, x: torch.Tensor) -> Any:
-        return super().forward(x) * (1.0 + 0.01 * torch.randn(x.shape, generator=unseeded()).to(x.dtype))
+        return super().forward(x) * (1.0 + 0.01 * torch.randn(x.shape, generator=unseeded()).to(x))
 
 
 class NoiseAsSmallAsRounding(SumsInAnyOrder):
     def scores(self, x: torch.Tensor) -> torch.Tensor:
-        noise = torch.randn(x.shape, generator=unseeded()).to(x.dtype)
+        noise = torch.randn(x.shape, generator=unseeded()).to(x)
         return super().scores(x) * (1.0 + 1e-6 * noise)
 
 
