@@ -30,8 +30,8 @@ class Reference:
     ``host`` is None where the device under test is the host itself and the scenario has no ``reference`` of
     its own. ``eager_of`` says what made it. A model that draws random numbers draws
     other ones in float64: ``random`` says that its results need not be near ``fp64``. ``again`` shows
-    ``host`` once more, with a seed that is later by a number, or ``fp64`` if it gets that dtype. ``other`` shows
-    ``fp64`` with other inputs.
+    ``host`` once more, with a seed that is later by a number, or ``fp64`` if it gets that dtype. ``other``
+    shows ``fp64`` with other inputs.
     """
 
     name: str
