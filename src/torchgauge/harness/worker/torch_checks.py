@@ -52,7 +52,7 @@ from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
 from torchgauge.harness.worker.timed_results import TimedResults
 from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
-from torchgauge.suites.outputs import Observation, elements
+from torchgauge.suites.outputs import Observation, elements, to_host
 from torchgauge.suites.placing import named
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
@@ -228,8 +228,9 @@ class TorchChecks:
             kept = returned if count == number else kept
         shown: Observation = self.scenario.timed_result(self.subject, kept)
         left = self._kept(state, self.observer.left()) if whole and self.observer is not None else {}
+        copied = {path: to_host(leaf) for path, leaf in {**shown, **left}.items()}  # it may be state itself
         self.restore(whole=True)
-        return {**shown, **left}
+        return copied
 
     def remembered(self, state: CaseState) -> str:
         """Return what is wrong with the result of ``state`` for other inputs; empty if nobody can say."""
