@@ -52,7 +52,7 @@ WRONG = {
         "averages": "iteration0.change.mean: largest error",
         "permutes": "iteration0.change.linear.weight: largest error",
         "freezes": "it writes what eager leaves as it is: parameter.linear.bias.requires_grad",
-        "turns": "it writes what eager leaves as it is: attribute.norm.training",
+        "evaluates": "it writes what eager leaves as it is: attribute.norm.training",
         "scales": "it writes what eager leaves as it is: attribute.model.scale",
         "counts_twice": "right before timing, wrong while timed: after.attribute.model.calls: ",
         "moves_its_mean": "right before timing, wrong while timed: after.buffer.norm.running_mean: ",

@@ -260,8 +260,8 @@ class Freezes(Program):
         return y
 
 
-class Turns(Norms):
-    """Its norm to evaluation."""
+class Evaluates(Norms):
+    """It sets its norm to evaluation."""
 
     def broken(self, x: torch.Tensor) -> Any:
         y = self.right(x)

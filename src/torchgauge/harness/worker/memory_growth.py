@@ -118,8 +118,9 @@ class MemoryGrowth:
 
 
 def _differences(before: Mapping[str, int], after: Mapping[str, int], steps: int) -> dict[str, float]:
-    """Return the growth per step of each metric that both readings have."""
-    return {metric: (after[metric] - count) / steps for metric, count in before.items() if metric in after}
+    """Return the growth per step, in whole bytes, of each metric that both readings have."""
+    both = before.keys() & after.keys()
+    return {metric: float(round((after[metric] - before[metric]) / steps)) for metric in both}
 
 
 def _sentence(series: Series) -> str:
