@@ -20,6 +20,7 @@ from torchgauge.devices.probe import (
     Trouble,
     Unit,
 )
+from torchgauge.devices.verified import verified
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.records import DeviceTarget
 
@@ -140,7 +141,7 @@ def test_label_follows_the_flavour_of_the_torch_build() -> None:
     found = {entry.name: entry for entry in known_devices("python", report=report)}["cuda"]
     assert found.presence is Presence.PRESENT
     assert found.label == "AMD GPU (ROCm)"
-    assert (found.units, found.driver, found.verified.date) == ((unit,), "6.12", "never")
+    assert (found.units, found.driver, found.verified) == ((unit,), "6.12", verified("cuda"))
 
 
 def test_interpreter_without_torch_leaves_only_devices_without_torch() -> None:
