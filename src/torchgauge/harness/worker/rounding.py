@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torchgauge.harness.worker.closeness import scales
 from torchgauge.records import Tolerance
-from torchgauge.suites.outputs import Observation, as_tensor
+from torchgauge.suites.outputs import Observation, as_tensor, to_host
 
 SWAYS = 6.0
 """Largest accepted difference from eager, as a multiple of the difference between eager and such a run."""
@@ -106,7 +106,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             whole, dim = given[0][0].detach(), _settings(func, *given).get("dim", -1)
             whole, dim = (whole.flatten(), 0) if dim is None or places.ndim == 0 else (whole, dim)
             places = places if places.ndim == whole.ndim else places.unsqueeze(dim)
-            self.picks.append(Pick(whole.to("cpu", copy=True), dim, places.to("cpu", copy=True)))
+            self.picks.append(Pick(to_host(whole), dim, to_host(places)))
 
     def _exact(self, func: Any, given: Any, schema: Any, written: set[str]) -> Any:
         """Return what ``func`` returns or writes in float64; None where it does not run in it."""
