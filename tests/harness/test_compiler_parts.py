@@ -115,8 +115,8 @@ def test_without_a_file_no_code_is_kept(make_sandbox: Callable[[], Any], tmp_pat
     write(tmp_path, NO_FILE, 1.0)
     for row in [measured(make_sandbox(), tmp_path) for _ in range(2)]:
         assert row.status is Status.PASS
-        why = "not known: nowhere takes part in compilation and has no file"
-        assert dict(row.facts)["compile_cache"] == f"empty: what took part in the compilation is {why}"
+        why = "not known: module nowhere has no file"
+        assert dict(row.facts)["compile_cache"] == f"empty: compiler parts {why}"
     assert not list((tmp_path / "kept").rglob("*.so"))
 
 

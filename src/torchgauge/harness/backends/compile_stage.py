@@ -56,9 +56,7 @@ class CompileStage:
         facts = self._parts()
         kept = of_parts(session.kept, facts)
         if not kept:
-            return self._attempt(
-                session.cache, f"{EMPTY}: what took part in the compilation is {facts[PARTS]}"
-            )
+            return self._attempt(session.cache, f"{EMPTY}: compiler parts {facts[PARTS]}")
         if not (Path(kept) / folder_name(self.configuration)).is_dir():
             prepared = self._attempt(kept, NEW)
         else:

@@ -306,7 +306,7 @@ def _without_pads(
         return expected, found, truth
     if not _same_places(expected, found):
         return None
-    if truth is not None:  # what overflows only in the dtype of both has no distance from it
+    if truth is not None:  # an element that overflows only in their dtype has no error
         truth = truth.masked_fill(~expected.isfinite(), 0.0)
     return expected.nan_to_num(0.0, 0.0, 0.0), found.nan_to_num(0.0, 0.0, 0.0), truth
 

@@ -16,20 +16,21 @@ from torchgauge.suites.check import CheckOutcome, CheckSession, NotOnThisDeviceE
 WIDE = 0.05
 """Relative half-width of an interval beyond which a part is measured once more."""
 REST_S, LONGER = 0.5, 4
-"""Seconds before that, and how many times as many samples it takes: a burst of 20 ms is a small part."""
+"""Seconds before a second measurement, and the factor of its samples; a burst of 20 ms matters less in it."""
 
 
 def run(workload: Workload, session: CheckSession) -> CheckOutcome:
-    """Measure the part that ``workload`` names; its row says how much else the machine did meanwhile."""
+    """Measure the part that ``workload`` names; its row contains the load of other work meanwhile."""
     part, samples = PARTS[workload.model], int(dict(workload.shape)["samples"])
     with Contention() as contention:
         try:
-            found = part(cast(DeviceSession, session), workload.dtype, samples)
-            if any(WIDE < relative_half_width(each.samples, 0.95) < math.inf for each in found):
+            measurements = part(cast(DeviceSession, session), workload.dtype, samples)
+            widths = (relative_half_width(one.samples, 0.95) for one in measurements)
+            if any(WIDE < width < math.inf for width in widths):
                 time.sleep(REST_S)
-                found = part(cast(DeviceSession, session), workload.dtype, LONGER * samples)
+                measurements = part(cast(DeviceSession, session), workload.dtype, LONGER * samples)
         except PartAbsentError as error:
             raise NotOnThisDeviceError(str(error)) from error
         except WrongPartError as error:
             raise WrongAnswerError(str(error)) from error
-        return CheckOutcome(measurements=found, facts=tuple(sorted(contention.facts().items())))
+        return CheckOutcome(measurements=measurements, facts=tuple(sorted(contention.facts().items())))

@@ -25,9 +25,9 @@ def _not_prepared() -> None:
 
 @dataclass
 class CaseState:
-    """What is known of one case of the group so far; ``changed`` is what it did to the whole process.
+    """The state of one case of the group so far; ``changed`` lists its changes to the whole process.
 
-    ``grows`` is a sentence about memory that its steps seem to keep.
+    ``grows`` is a sentence about memory that the steps seem to keep, or empty.
     """
 
     planned: PlannedCase

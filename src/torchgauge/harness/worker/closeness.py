@@ -14,7 +14,8 @@ units of eager's own error: about 1 for independent implementations, 0 for the s
 
 What is nearer to float64 than eager passes, unless it is all zeros. The first two need a tensor that is
 larger than eager's error. Where float64 says zero, only what has grown to the size of other tensors is wrong.
-A tensor whose elements have sizes far apart, as scores beside pads, is judged in parts (:func:`scales`).
+A tensor with elements of very different magnitude, such as scores beside pads, is judged in parts
+(:func:`scales`).
 Without float64 the second, against eager, and the third are left: the third alone would excuse a fault that
 all tensors share. ``docs/method.md`` has what the rule finds, and where its numbers come from.
 """
@@ -56,8 +57,8 @@ SHRUNK = 0.8
 """A tensor below eager's error is nearer to float64 the smaller it is: so much smaller it has to be."""
 
 GAP, FEW = 12, 4
-"""Powers of two between which a tensor has no element: what is larger is a part of its own, if at least so
-many elements are smaller. Rounding of the larger part would hide an error of a percent in the smaller one.
+"""Gap in powers of two above which larger elements are a part of their own, if at least so many elements are
+smaller. Otherwise rounding of the larger elements would hide an error of a percent in the smaller ones.
 """
 
 
@@ -106,10 +107,10 @@ class Closeness:
 
 
 def scales(tensor: torch.Tensor) -> list[Any]:
-    """Return an index for each part of a real, finite ``tensor`` whose elements have sizes of their own."""
+    """Return an index for each part of a real, finite ``tensor``, whose elements have similar magnitudes."""
     sizes = (tensor if tensor.dtype == torch.float64 else tensor.float()).detach().abs().contiguous()
     bits, digits = (torch.int64, 52) if sizes.dtype == torch.float64 else (torch.int32, 23)
-    counts = torch.bincount(sizes.view(bits).flatten() >> digits)  # by exponent, of zeros with its bias 0
+    counts = torch.bincount(sizes.view(bits).flatten() >> digits)  # elements by exponent; zeros come first
     counts[:1] = 0
     bounds, below = [0.0], 0
     for low, high in pairwise(counts.nonzero().flatten().tolist()):

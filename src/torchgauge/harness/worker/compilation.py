@@ -193,9 +193,9 @@ def reset() -> None:
 
 @contextlib.contextmanager
 def own_code() -> Iterator[None]:
-    """Let dynamo keep code that is made inside apart from that of other cases, with a limit of its own.
+    """Give code that dynamo compiles inside a region of its own, with a recompile limit of its own.
 
-    Dynamo counts the codes of one function, whoever compiled them. Torch before 2.13 cannot keep them apart.
+    Without regions, dynamo counts the codes of a function over all cases. Torch before 2.13 has no regions.
     """
     from torch._dynamo import eval_frame
 
@@ -218,7 +218,7 @@ def own_code() -> Iterator[None]:
 
 
 def gave_up(degraded: Iterable[str]) -> bool:
-    """Return whether one of these warnings says that dynamo reached a limit, and runs eager from then on."""
+    """Return whether one of the warnings reports that dynamo reached its limit, after which it runs eager."""
     return any(_LIMIT in why for why in degraded)
 
 

@@ -1,7 +1,7 @@
-"""Which packages besides torch take part in a compilation: their lowerings, passes, generators, back ends.
+"""Third-party packages that take part in a compilation, with lowerings, passes, code generators or back ends.
 
-Why: inductor's keys of cached code hold the graph and torch's own files, and nothing of these packages. So a
-cache that outlives a version of them returns what that version made.
+Inductor's cache keys contain the graph and torch's own files, but nothing of these packages. So a cache that
+outlives a version of such a package would return code of the old version.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _TABLES = {
     "torch._inductor.decomposition": ("decompositions",),
     "torch._inductor.codegen.common": ("device_codegens", "custom_backend_passes"),
 }
-"""Tables of inductor, by module, in which other packages register what compiles for them."""
+"""Tables of inductor, by module, in which third-party packages register parts of a compiler."""
 _PASSES = "torch._inductor.fx_passes"
-"""The package whose modules hold tables of patterns, which other packages extend."""
+"""The package whose modules contain tables of patterns, which third-party packages extend."""
 _DESCENDED = ("PatternMatcherPass", "DeviceCodegen")
 _TORCHS = frozenset({"torch", "functorch", "triton", "sympy", "numpy", *sys.stdlib_module_names})
-"""Packages whose code inductor's keys hold, or which write no code."""
+"""Packages that inductor's cache keys cover, or that generate no code."""
 _MAIN = "__main__"
 _LARGE_BYTES = 4 << 20
-"""Size from which on a file counts by its size and time, as reading it takes too long."""
+"""Size of a file from which on its size and time are compared instead of its contents, to save time."""
 
 
 class UntellableError(Exception):
@@ -62,7 +62,7 @@ def _registered(backend: str) -> Iterator[Any]:
         warnings.simplefilter("ignore")  # settings that are deprecated
         yield [getattr(config, name, None) for name in getattr(config, "_config", {})]
     registry = sys.modules.get("torch._dynamo.backends.registry")
-    with suppress(Exception):  # whoever compiles with it is told why it is none
+    with suppress(Exception):  # compilation itself reports an unknown back end
         if registry is not None:
             yield registry.lookup_backend(backend)
 
@@ -106,8 +106,8 @@ def _package(module: str) -> str:
         if name != _MAIN and file is not None:
             break
     else:
-        raise UntellableError(f"{module} takes part in compilation and has no file")
-    known = library(parts[0])
+        raise UntellableError(f"module {module} has no file")
+    distribution = library(parts[0])
     source = Path(file).parent if hasattr(sys.modules[name], "__path__") else Path(file)
     files = sorted(source.rglob("*")) if source.is_dir() else [source]
     text = hashlib.sha256()
@@ -117,4 +117,4 @@ def _package(module: str) -> str:
             small = status.st_size < _LARGE_BYTES
             contents = path.read_bytes() if small else f"{status.st_size} {status.st_mtime_ns}".encode()
             text.update(f"{path.relative_to(source.parent)}\0{len(contents)}\0".encode() + contents)
-    return " ".join(filter(None, (name, known and known.version, text.hexdigest()[:12])))
+    return " ".join(filter(None, (name, distribution and distribution.version, text.hexdigest()[:12])))

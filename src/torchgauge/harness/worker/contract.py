@@ -25,16 +25,16 @@ SHAPE = "shape"
 NOT_PROMISED = "not_promised"
 """The fact that names a broken aspect of eager's contract that the back end does not promise to keep."""
 CALLS = 4
-"""Number of calls in an observation whose results are looked at."""
+"""Number of calls in an observation whose results are recorded."""
 
 COMPUTED = "computed"
-"""The aspect of a part that computes when it is read: a timed step would end before it has computed."""
+"""The aspect of a lazy part, which computes when it is read: a timed step would end before that."""
 READ = "outputs_read"
-"""The fact that names parts of eager's results which a timed step therefore reads."""
+"""The fact that names the lazy parts of eager's results, which timed steps therefore read."""
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _READING = ("__getattribute__", "__getitem__", "__iter__", "items", "__len__", "__array__")
 _TRUSTED = frozenset({"builtins", "torch", "transformers", "numpy", *sys.stdlib_module_names})
-"""Packages whose containers hold what is read from them."""
+"""Packages whose containers store their items."""
 _OPAQUE = (torch.Tensor, torch.nn.Module, type, ModuleType, FunctionType)
 
 Contract = dict[tuple[str, str], str]
@@ -131,16 +131,16 @@ def differences(expected: Sequence[Contract], found: Sequence[Contract]) -> Iter
 
 
 def computed(result: Any) -> Iterator[tuple[str, str]]:
-    """Yield path and description of each part of ``result`` that computes, or may, when it is read.
+    """Yield path and description of each lazy part of ``result``, which may compute when it is read.
 
-    That is a tensor of a class of its own, a container whose class defines how it is read, and a tensor that
-    did not exist before it was read.
+    Lazy parts are tensor subclasses, containers whose class defines how they are read, and tensors that did
+    not exist before they were read.
     """
     held = _held(result)
     opaque: tuple[str, ...] = ()
     for path, part in nodes(result, "out"):
         if f"{path}.".startswith(opaque) and id(part) not in held:
-            continue  # made of a tensor or module by whoever compares it
+            continue  # made by the comparison, from a tensor or module
         kind = type(part)
         if isinstance(part, torch.Tensor):
             computes = kind not in _TENSORS or id(part) not in held
@@ -153,7 +153,7 @@ def computed(result: Any) -> Iterator[tuple[str, str]]:
 
 
 def read(result: Any) -> Any:
-    """Return ``result`` after reading all of it, so that nothing of it is left to compute."""
+    """Return ``result`` after reading all of it, so that no part of it remains lazy."""
     for _, leaf in leaves(result, "out"):
         if isinstance(leaf, torch.Tensor) and leaf.numel():
             leaf.detach().sum().item()

@@ -137,7 +137,7 @@ class GroupRun:
 
     @contextmanager
     def running(self, state: CaseState) -> Iterator[None]:
-        """What runs inside are steps of ``state``, as its backend wants them, with its first one's inputs."""
+        """Run steps of ``state`` inside, in the context of its back end, from the first step's state."""
         self.events.point(state.index)
         try:
             if self.checks is not None:
@@ -152,9 +152,8 @@ class GroupRun:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
         There must be an entry for each step on average: the number of graphs may differ from step to step. A
-        later TorchBench step may leave its module out, if eager's does so too. A block needs one entry. Where
-        dynamo has reached its limit of recompilations, it runs eager as in the user's program: the case is
-        degraded.
+        later TorchBench step may leave its module out, if eager's does so too. A block needs one entry. After
+        dynamo's recompile limit, eager runs, as in the user's program, and the case is degraded.
         """
         before = self._entered()
         yield
@@ -397,13 +396,13 @@ class GroupRun:
                     series.failed = error
 
     def _grows(self, series: Series, sentence: str) -> None:
-        """Note that the memory of ``series`` seems to grow; tell the parent, as the process may end."""
+        """Note that the memory of ``series`` seems to grow, and report it, as the process may be killed."""
         state = next(state for state in self.states if state.key == series.key)
         state.grows = sentence
         self.events.emit(GROWTH, case=series.key, text=sentence)
 
     def _confirm_growth(self, all_series: dict[int, Series]) -> None:
-        """Mark the cases whose steps keep memory; ranks do not run further steps by themselves."""
+        """Mark the cases whose steps keep memory, except in groups of several ranks, which step together."""
         for state in self.live if RANKS.count == 1 else ():
             series = all_series[state.index]
             if series.failed is None:
@@ -415,18 +414,18 @@ class GroupRun:
                     series.failed = error
 
     def _compare_with_peaks(self, all_series: dict[int, Series]) -> None:
-        """Mark what takes less time than its work, as code does that keeps its answers."""
+        """Mark cases whose steps are faster than the device's peak, such as code with stored answers."""
         if not self.settings.calibrate or RANKS.count > 1 or self.session.torch_device is None:
             return
         peaks = Peaks(self.session)
         for state in self.live:
             series = all_series[state.index]
-            known = {each.metric: each.samples[0] for each in state.measurements if each.samples}
+            values = {one.metric: one.samples[0] for one in state.measurements if one.samples}
             seconds = median(series.wall) if series.wall and series.failed is None else math.inf
-            if seconds * BEYOND < known.get("attainable", math.inf):
+            if seconds * BEYOND < values.get("attainable", math.inf):
                 moved = float(self.work.bytes) if self.work else 0.0
-                if how := peaks.beaten(seconds, known.get("flops", 0.0), moved):
-                    state.facts[Modifier.FASTER_THAN_PEAK.value] = how
+                if excess := peaks.beaten(seconds, values.get("flops", 0.0), moved):
+                    state.facts[Modifier.FASTER_THAN_PEAK.value] = excess
 
     def _rest(self, seconds: float) -> None:
         """Let other workers have the machine: time passes between the visits to this group."""

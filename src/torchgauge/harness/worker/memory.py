@@ -50,7 +50,7 @@ class _Mallinfo(ctypes.Structure):
 
 
 class _Mallinfo2(ctypes.Structure):
-    """The same as 64 bits, ``mallinfo2(3)``, from glibc 2.33 on."""
+    """The counters of ``mallinfo2(3)``, in 64 bits, from glibc 2.33 on."""
 
     _fields_ = tuple((name, ctypes.c_size_t) for name in _Mallinfo._names.split())
 
@@ -150,10 +150,10 @@ def model_bytes(module: Any) -> int:
 
 @cache
 def heap_counter() -> Callable[[], int] | None:
-    """Return a function that gives the bytes in use of glibc's allocator; None where another one serves.
+    """Return a function for the bytes in use of glibc's allocator; None if the process has another allocator.
 
-    A block counts from its allocation until it is freed, wherever it lies and whether it was written to. So
-    steps that keep nothing leave the number as it was.
+    A block counts from its allocation until it is freed, even if it was never written to. So steps that keep
+    nothing do not change the number.
     """
     counters, allocate, release = (_allocator(name) for name in ("mallinfo2", "malloc", "free"))
     if counters is None or allocate is None or release is None:
@@ -171,7 +171,7 @@ def heap_counter() -> Callable[[], int] | None:
 
 
 def fits(count: float) -> bool:
-    """Return whether ``count`` bytes are free on the host, or nobody knows."""
+    """Return whether ``count`` bytes are free on the host; True if the system does not report free memory."""
     try:
         return count < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):

@@ -1,7 +1,7 @@
 """Memory that steps keep: the bytes in use after each timed block, less those after the block before.
 
 Garbage is not collected while steps are timed, and caches fill up. So a series whose memory seems to grow
-runs a few more blocks, with a collection of garbage after each. What grows then in every block is a leak.
+runs a few more blocks, with a garbage collection after each. Memory that then grows in every block is a leak.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from torchgauge.records import Measurement, absent
 HOST_GROWTH, DEVICE_GROWTH = "memory_growth", "memory_growth_device"
 _MEMORY = {HOST_GROWTH: "host memory", DEVICE_GROWTH: "the device's memory"}
 LEAST_BYTES = 1024.0
-"""Growth per step from which on a series leaks: records of a step may take less."""
+"""Growth per step from which on a series leaks: records about a step may take less."""
 SHARE = 0.01
-"""Largest share of the sampled time that readings may take, but for the first ones of a series."""
+"""Largest share of the sampled time that readings may take, after the first :data:`FEWEST` of a series."""
 FEWEST = 8
 """Number of blocks after which growth is judged for the first time."""
 LOOKS = 6
-"""Number of blocks between collections of garbage; all six grow by chance in one of 64 looks."""
+"""Number of blocks, with a garbage collection after each, that confirm a leak; by chance all six grow in one
+of 64 series."""
 PYTHON_BLOCK = 64
-"""Bytes that a small object of Python counts as: only their number is known."""
+"""Bytes that a small Python object counts as: Python reports only the number of objects."""
 MANY_OBJECTS = 1024
-"""Small objects per step that may be a leak; they are counted only once, as this takes up to 10 ms."""
+"""Small objects per step that may be a leak. A count takes up to 10 ms, so it is not made in each block."""
 
 
 class MemoryGrowth:
-    """Notes how much memory blocks keep; calls ``tell`` with a series and a sentence where it grows."""
+    """The memory that blocks keep; calls ``tell`` with each series that grows, and a sentence about it."""
 
     def __init__(self, session: DeviceSession, tell: Callable[[Series, str], None]) -> None:
         self._session, self._tell = session, tell
@@ -54,7 +55,7 @@ class MemoryGrowth:
         self._objects = sys.getallocatedblocks()
 
     def skip(self) -> None:
-        """Leave out what happens until the end of the next block."""
+        """Exclude all allocations until the end of the next block."""
         self._last = {}
 
     def note(self, series: Series, block_s: float) -> None:
@@ -68,18 +69,18 @@ class MemoryGrowth:
         for metric, grown in _differences(last, self._last, series.inner).items():
             samples = series.growth.setdefault(metric, [])
             samples.append(grown)
-            if len(samples) >= FEWEST and len(samples).bit_count() == 1 and (said := _sentence(series)):
-                self._tell(series, said)
+            if len(samples) >= FEWEST and len(samples).bit_count() == 1 and (sentence := _sentence(series)):
+                self._tell(series, sentence)
         self._spent_s += time.thread_time() - began
         if last and not few and self._spent_s > SHARE * self._sampled_s:
             self.skip()
 
     def confirm(self, series: Series) -> str:
-        """Return a sentence about a leak of ``series``, which runs again if it seems to have one; else ""."""
+        """Run ``series`` again if it seems to leak; return a sentence about its leak, "" if there is none."""
         if not _sentence(series) and self._new_objects() < MANY_OBJECTS * series.inner * len(series.wall):
             return ""
         readings = []
-        for _ in range(LOOKS + 2):  # the first block settles what earlier ones left
+        for _ in range(LOOKS + 2):  # the first block contains effects of earlier ones
             for _ in range(series.inner):
                 series.step()
             self._session.synchronize()
@@ -89,23 +90,23 @@ class MemoryGrowth:
                 {metric: count + objects.get(metric, 0) for metric, count in self._read().items()}
             )
         grown = [_differences(one, other, series.inner) for one, other in pairwise(readings[1:])]
-        series.growth = {metric: [each[metric] for each in grown] for metric in grown[0]}
+        series.growth = {metric: [growth[metric] for growth in grown] for metric in grown[0]}
         return _sentence(series)
 
     def measurements(self, series: Series, stopped: str) -> list[Measurement]:
-        """Return the growth of each memory that can be read."""
+        """Return the growth of each memory whose bytes in use can be read."""
         if not series.growth:
             return [
                 absent(
                     HOST_GROWTH,
-                    "it needs blocks between which glibc or the device's allocator shows what is in use",
+                    "it needs timed blocks, and glibc 2.33 or a device whose allocator counts bytes in use",
                 )
             ]
         how = "bytes in use after a block, less those before"
         return [of(metric, samples, how, stopped=stopped) for metric, samples in series.growth.items()]
 
     def _new_objects(self) -> int:
-        """Return the number of small objects that sampling has left; many are counted without garbage."""
+        """Return how many small objects sampling has left, after a garbage collection if they are many."""
         new = sys.getallocatedblocks() - self._objects
         if new >= MANY_OBJECTS:
             gc.collect()

@@ -1,10 +1,9 @@
-"""Observations that begin from one state, and hold what a run made of it.
+"""Observations that begin from one state, and contain the changes that a run makes to this state.
 
-Why not the scenario's own observation alone: a model that writes into its inputs, parameters, buffers or
-attributes computes something through them, and hands the next run another beginning. So :class:`Observer`
-puts all of them back, with gradients and random generators, before everything that is compared:
-observations with these or other inputs, further calls, and blocks of timed steps. What a run changed of them
-is compared like an output, under ``after``. If a case's code changes what eager leaves, it is its fault.
+A model may write into its inputs, parameters, buffers or attributes, and so give the next run another start.
+:class:`Observer` therefore restores them, with gradients and random generators, before every compared run:
+observations with these or other inputs, further calls, and blocks of timed steps. State that a run changed is
+compared like an output, under ``after``. A case fails if its code changes state that eager does not change.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from torchgauge.suites.torchbench.step_state import ATTRIBUTE, PARAMETER, Snapsh
 RESULTS = 3
 """Number of results among which a later one may overwrite an earlier one."""
 COPY = 4
-"""Parameters are copied if as many copies of them would fit on the host."""
+"""Parameters are copied only if so many copies of them would fit on the host."""
 PATIENCE, PATIENCE_S = 100, 1.0
-"""Number and seconds of the steps that show whether eager changes something too."""
+"""Maximum number and seconds of the steps that show whether eager makes a change too."""
 AFTER = "after"
-"""Where an observation holds what a run has changed of inputs, parameters, buffers and attributes."""
+"""Prefix of the paths of inputs, parameters, buffers and attributes that a run has changed."""
 STATE = f"{AFTER}.{ATTRIBUTE}."
 
 
 class Observer:
-    """Observes ``subject`` by ``scenario`` as often as it is asked to, each time from the first state.
+    """Observations of ``subject`` by ``scenario``, each from the first state.
 
-    ``runner`` names the case whose code runs, and is empty for eager. ``written`` holds the paths of what
-    such code has changed and eager leaves as it is, with the names of those that may have done it.
+    ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
+    compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
     """
 
     def __init__(self, scenario: Any, subject: Subject) -> None:
@@ -64,9 +63,9 @@ class Observer:
     def observe(
         self, call: Callable[..., Any] | None = None, later: int = 0, *, other: bool = False
     ) -> Observation:
-        """Return what a run shows; ``call`` replaces the module's own, and ``later`` is added to the seed.
+        """Return a run's observation; ``call`` replaces the module's own, and ``later`` is added to the seed.
 
-        With ``other``, inputs have other values; nothing is returned if none of them can have.
+        With ``other``, inputs have other values; the observation is empty if no input can have them.
         """
         subject = self._with(call)
         subject = replace(subject, seed=subject.seed + later) if later else subject
@@ -117,7 +116,7 @@ class Observer:
 
     @contextmanager
     def new_inputs(self) -> Iterator[NewInputs]:
-        """Yield what writes other values into the inputs; they are put back at the end."""
+        """Yield an object that writes other values into the inputs, which are restored at the end."""
         self.restore()
         try:
             yield self._inputs()
@@ -130,10 +129,10 @@ class Observer:
         return NewInputs(self._live, [one for path, one in tensors if path.startswith(("args", "kwargs"))])
 
     def restore(self, *, whole: bool = False, runner: str | None = None) -> None:
-        """Put the first state back, seed all generators, and note who has changed it; ``runner`` is next.
+        """Restore the first state, seed all generators, and note which case changed it; ``runner`` runs next.
 
-        Tensors that eager leaves are compared by their versions alone, and parameters that the scenario's
-        steps move are left, unless it is a ``whole`` return.
+        Unless ``whole``, tensors that eager does not change are compared by their version counters alone, and
+        parameters that the scenario's steps move are not restored.
         """
         known = self._snapshot.tensors.keys() & self._changing
         paths = [*(known | {*self._snapshot.touched()}) - self._moving]
@@ -147,7 +146,7 @@ class Observer:
         self.runner = self.runner if runner is None else runner
 
     def _put_back(self, paths: Collection[str] | None) -> None:
-        """Restore tensors with ``paths``, or all but parameters that have not changed; and all else."""
+        """Restore the tensors with ``paths``, or all except unchanged parameters; restore all other state."""
         usual = (path for path in self._snapshot.tensors if not path.startswith(PARAMETER))
         self._snapshot.restore(
             {*usual, *self._odd & self._snapshot.tensors.keys()} if paths is None else paths
@@ -155,9 +154,10 @@ class Observer:
         self._odd.clear()
 
     def written_by(self, runner: str, steps: Mapping[str, Callable[[], Any]]) -> list[str]:
-        """Return what code of ``runner`` has changed and eager leaves: ``steps`` of both are run for it.
+        """Run ``steps`` of both; return the paths that code of ``runner`` has changed, and eager has not.
 
-        A path that only one of several may have changed is returned if its own steps change it again.
+        If one of several cases may have changed a path, it is returned only if steps of ``runner`` change it
+        again.
         """
         self.restore()
         for name in ("", runner):
@@ -174,7 +174,7 @@ class Observer:
         return [path for path, names in self.written.items() if names == {runner}]
 
     def forgive(self) -> None:
-        """Note no attribute that preparing a back end has changed: modules may keep something of its own."""
+        """Forget attributes that changed while a back end prepared: it may store its own data in modules."""
         self.restore()
         odd = [path for path in self.written if path.startswith(ATTRIBUTE) and not path.endswith(".training")]
         for path in odd:
@@ -186,18 +186,18 @@ class Observer:
         return any(path.startswith(PARAMETER) and path not in self._changing for path in changes)
 
     def left(self) -> Observation:
-        """Return what the steps since the last return have made of the state."""
+        """Return the state that changed in the steps since the last :meth:`restore`."""
         known = self._snapshot.tensors.keys() & self._changing
         return self._without(self._changed([*known - self._moving], set()), tuple(self._unsettled))
 
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
-        """Return both, each with the old values of what only the other changed; drop unsettled attributes."""
+        """Return both, each with the old values of paths that only the other has, without unsettled ones."""
         odd = {path: self._before[path] for path in first.keys() ^ second.keys() if path in self._before}
         one, other = (self._without({**odd, **each}, tuple(self._unsettled)) for each in (first, second))
         return one, other
 
     def settle(self, runs: Sequence[Observation]) -> None:
-        """Keep what eager changes, and compare the attributes that all ``runs`` change alike."""
+        """Keep the state that eager changes, and compare attributes that all ``runs`` change alike."""
         self._settled = True
         self._snapshot.narrow(self._changing)
         for path in {path for run in runs for path in run if path.startswith(STATE)}:
@@ -206,7 +206,7 @@ class Observer:
                 self._unsettled.add(path)
 
     def _changed(self, paths: Collection[str] | None, runners: Collection[str]) -> Observation:
-        """Return what has changed, of tensors those with ``paths``; note which of ``runners`` did it."""
+        """Return the changed state, of tensors only those with ``paths``; note which runners changed it."""
         found: Observation = {}
         for path, former, present in self._snapshot.changes(paths):
             self._odd.add(path.removesuffix(".requires_grad"))
@@ -227,7 +227,7 @@ class Observer:
         if runners == {""}:
             self._changing.add(path)
             self.written.pop(path, None)
-            if self._settled:  # in its later steps: such a change cannot be compared
+            if self._settled:  # eager changed it only in later steps, so it cannot be compared
                 self._snapshot.narrow(self._changing)
                 self._unsettled.add(f"{AFTER}.{path}")
         elif far and self._settled:

@@ -43,18 +43,18 @@ DECIDING = (8, 100)
 LEAST_GAIN_S = 15e-6
 """Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
 INPUTS = ("after.args", "after.kwargs")
-"""How paths of inputs begin in an observation."""
+"""Prefixes of the paths of inputs in an observation."""
 SHARE, DECIDING_S = 0.02, 2.0
 """Share of the time to sample for the first ratios, and seconds for those that decide."""
 
 
 def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) -> bool:
-    """Put other values into the tensors of ``inputs`` that are ``restorable``; whether there was one.
+    """Put other values into the ``restorable`` tensors of ``inputs``; return whether there was one.
 
-    Values are rolled along the last dimension of more than one element: every one stays one that the model
-    knows. Floating-point values are also multiplied by a number from 0.5 to 0.9. Whole numbers in order may
-    be offsets or places, which an operator need not check: they stay, unless all tensors hold whole numbers
-    in two dimensions or more. Each ``number`` gives other values.
+    Values are rolled along the last dimension that has more than one element, so the model accepts each of
+    them. Floating-point values are also multiplied by a number from 0.5 to 0.9. Sorted integers may be
+    offsets or indices, which operators need not check. They stay, unless all tensors hold integers in two
+    dimensions or more. Each ``number`` gives other values.
     """
     tensors = [tensor for tensor in _restorable(inputs, restorable) if tensor.numel()]
     inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
@@ -74,7 +74,7 @@ def _last(tensor: torch.Tensor) -> int | None:
 
 
 def _unordered(tensor: torch.Tensor) -> bool:
-    """Return whether ``tensor`` has truths, or numbers that neither rise nor fall along each row."""
+    """Return whether ``tensor`` is boolean, or has a row that is not sorted in either direction."""
     if tensor.dtype == torch.bool:
         return True
     dim = _last(tensor) or 0
@@ -160,9 +160,9 @@ def _renew(pairs: list[tuple[torch.Tensor, torch.Tensor]], number: int) -> bool:
 
 
 class OtherInputs:
-    """The same tensors with other values: what eager shows of them is observed once, and compared.
+    """Comparisons of results for other values in the input tensors; eager is observed once.
 
-    Asked when all is measured: other values may compile again.
+    They run after all measurements, because other values may cause a recompilation.
     """
 
     def __init__(self, checks: TorchChecks, observer: Observer) -> None:
@@ -173,11 +173,11 @@ class OtherInputs:
         self.leeway = Leeway(partial(rounded_otherwise, run), {})
 
     def problem(self, state: CaseState) -> str:
-        """Return how the result of ``state`` differs from eager's; empty if it does not, or if one raises.
+        """Return how the result of ``state`` differs from eager's; empty if it does not, or if a run raises.
 
-        No model need take other values than its suite's. A result that differs is judged again as those of
-        the first inputs are, with eager in other rounding and in float64. If rounding decides results for the
-        first inputs, they need only follow the new ones.
+        A model may refuse values that are not its suite's. A result that differs is judged again, like one for
+        the first inputs: with other rounding of eager, and with float64. If rounding decided the result for the
+        first inputs, the result must only change with the new ones.
         """
         checks, observe, call = self.checks, self.observer.observe, state.prepared.call
         try:
@@ -188,7 +188,7 @@ class OtherInputs:
                 return ""
             verdict = checks.differs(state, self._eager, found, self)
             before = {} if verdict.ok else observe(call)
-        except Exception:  # noqa: BLE001  a model that refuses them is not to blame
+        except Exception:  # noqa: BLE001  a model may refuse these values
             return ""
         moved = self._moved(self._eager)
         for path in before:
@@ -201,20 +201,20 @@ class OtherInputs:
 
     @property
     def fp64(self) -> Observation:
-        """What float64 makes of the other values; nothing if it does not run."""
+        """The float64 result for the other values; empty if float64 does not run."""
         if self._fp64 is None:
             self._fp64 = self.checks.reference.other()
         return self._fp64
 
     def _of_eager(self) -> Observation:
-        """Return what eager shows; nothing unless it is finite, moves, and is equal in two runs."""
+        """Return eager's observation; empty unless it is finite, has changed, and is equal in two runs."""
         shown, again = (self.observer.observe(other=True) for _ in range(2))
         self.leeway.base = {path: as_tensor(leaf) for path, leaf in shown.items()}
         usable = self._moved(shown) and not nonfinite(shown, self.checks.eager)
         return shown if usable and self.checks.repeats(shown, again) else {}
 
     def _moved(self, shown: Observation) -> set[str]:
-        """Return the paths, but for those of inputs, at which eager shows other values than before."""
+        """Return the paths in ``shown``, except those of inputs, whose values eager did not return before."""
         first = self.checks.eager
         both = {path for path in shown.keys() & first.keys() if not path.startswith(INPUTS)}
         return {path for path in both if not same_bits(shown[path], first[path])}

@@ -65,7 +65,7 @@ class PythonChecks:
         """Judge no timed call: nothing is compiled."""
 
     def restore(self, state: CaseState) -> None:
-        """Nothing that is known changes."""
+        """Do nothing: steps change no state that could be restored."""
 
     def _call(self) -> Any:
         return self.built.module(*self.built.args, **self.built.kwargs)

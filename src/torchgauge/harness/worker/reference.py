@@ -29,9 +29,9 @@ class Reference:
 
     ``host`` is None where the device under test is the host itself and the scenario has no ``reference`` of
     its own. ``eager_of`` says what made it. A model that draws random numbers draws
-    other ones in float64: ``random`` says that its results need not be near ``fp64``. ``again`` shows
-    ``host`` once more, with a seed that is later by a number, or ``fp64`` if it gets that dtype. ``other``
-    shows ``fp64`` with other inputs.
+    other ones in float64: ``random`` says that its results need not be near ``fp64``. ``again`` repeats
+    the observation of ``host`` with a number added to its seed, or that of ``fp64`` if it gets this dtype.
+    ``other`` returns ``fp64`` for other inputs.
     """
 
     name: str
@@ -85,7 +85,7 @@ def float64_reference(
         return replace(known, name=f"{alone}: a float64 copy does not fit")
     try:
         fp64, drew = observe(torch.float64)
-    except Exception as error:  # noqa: BLE001  whatever a model says to float64, it was not asked for it
+    except Exception as error:  # noqa: BLE001  a model need not run in float64
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         return replace(known, name=f"{alone}: no float64 run ({first})")
     other = partial(observe, torch.float64, other=True)
@@ -102,9 +102,9 @@ def _observe(
     later: int = 0,
     other: bool = False,
 ) -> tuple[Observation, bool]:
-    """Return the model's result on the host, and whether it draws.
+    """Return the model's result on the host, and whether it draws random numbers.
 
-    ``later`` is added to its seed, and ``other`` says that its inputs have other values.
+    ``later`` is added to its seed. With ``other``, its inputs have other values.
     """
     session = SeedWatch(torch.manual_seed)
     subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)

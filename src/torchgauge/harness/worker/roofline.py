@@ -19,13 +19,13 @@ from torchgauge.suites.suite import Work
 
 DECLARED = "declared by the suite"
 FAST_DTYPES = ("float32", "bfloat16", "float16", "int8")
-"""Dtypes of products, one of which is the fastest of a device: compiled code may use it for any other."""
+"""Dtypes of matrix products; the fastest one sets the peak, as compiled code may use it for any other."""
 BEYOND = 1.5
-"""Steps whose work takes at least so many times as long did not do it: peaks are measured, and not exact."""
+"""Ratio of a step's rate to the peak above which the step skipped work; a measured peak is not exact."""
 STREAMS = 2.0
-"""A step that only reads may move so many times as many bytes per second as a copy."""
+"""Ratio of the bandwidth of a step that only reads to that of a copy."""
 QUICK = 512
-"""Side of the product whose rate shows at once that the rate of most steps is possible."""
+"""Side of a small product, which shows quickly that the rate of most steps is possible."""
 REPEATS = 5
 MOST_MOVED = 256 << 20
 """More than any cache holds; a copy of more needs memory and shows nothing else."""
@@ -65,13 +65,13 @@ def _least_times(work: Work, session: DeviceSession, dtype: str) -> Iterator[tup
 
 
 class Peaks:
-    """The peaks of a device, each measured only where a step cannot be explained without it."""
+    """The peaks of a device, each measured only if a step exceeds those before it."""
 
     def __init__(self, session: DeviceSession) -> None:
         self.session, self.rates = session, dict[str, float]()
 
     def beaten(self, seconds: float, flops: float, moved: float) -> str:
-        """Return how a step of ``seconds`` beats every peak; empty if it does not, or none can be measured.
+        """Return by how much a step of ``seconds`` exceeds all peaks; empty if it does not, or none exist.
 
         ``moved`` is the number of bytes that it reads and writes, 0 if that is unknown.
         """
@@ -89,9 +89,9 @@ class Peaks:
         return f"{flops:.3g} operations in {seconds:.3g} s are {times:.3g} times the peak rate, of {best}"
 
     def _rate(self, dtype: str) -> float:
-        """Return the operations per second of products in ``dtype``, 0 without any.
+        """Return the operations per second of products in ``dtype``; 0 if the device has none.
 
-        Those of a small product in float32 for no dtype: few steps exceed them.
+        An empty ``dtype`` stands for a small product in float32, whose rate few steps exceed.
         """
         if dtype not in self.rates:
             try:
