@@ -82,7 +82,7 @@ def test_amplified_rounding_passes_and_is_named(rows: Rows, model: str) -> None:
         ("wrong_noisy_result", "out: largest error"),
         ("wrong_dropout", "iteration0.grad.linear.weight: largest error"),
         ("wrong_activation", "iteration0.grad.linear.weight: largest error"),
-        ("writes_its_weights", "it writes what eager leaves as it is: parameter.linear.weight"),
+        ("writes_its_weights", "compiled code changes state that eager keeps: parameter.linear.weight"),
     ],
 )
 def test_wrong_results_beside_chance_are_found(rows: Rows, model: str, reason: str) -> None:

@@ -95,7 +95,7 @@ MARKS: dict[str, str] = {
     "other_model": "built with another number of parameters than its suite declares for size full",
     "unchecked": "compared with no reference: not a pass, and its times count nowhere",
     "unsteady": "its step times are in doubt: a pass, whose times enter no mean, trend or comparison",
-    "faster_than_peak": "its steps take less time than the device needs for their work: they count nowhere",
+    "faster_than_peak": "its steps exceed the device's peak rate: a pass, whose times count nowhere",
     "leaks": "its steps keep memory: a pass",
     "ties": "integers, booleans or a shape differ where rounding decides them: a pass",
     "flaky": "ended differently when it was repeated",

@@ -165,7 +165,7 @@ class AcceleratorSession:
         return MemoryReading(int(read()), counter.source)
 
     def memory_in_use(self) -> int | None:
-        """Bytes that the device's own allocator has given out; None where nothing counts them."""
+        """Return the bytes in use of the device's own allocator; None if it does not count them."""
         counter = self._peak_memory
         return None if counter.call is None else cast(Optional[int], counter.call[2]())
 

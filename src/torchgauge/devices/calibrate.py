@@ -21,7 +21,7 @@ GEMM_TARGET_S = 0.03
 GEMM_SMALLEST, GEMM_LARGEST = 256, 8192
 COPY_BYTES = 64 << 20
 ROW_S = 2e-3
-"""Seconds that a row of copies takes at least: synchronising at its ends is then a small part."""
+"""Minimum seconds of a row of copies: the synchronisations at its ends are then a small part."""
 MOST_COPIES = 4096
 LAUNCHES, ROWS = 100, 15
 REPEATS = 5
@@ -98,15 +98,15 @@ def product_times(session: DeviceSession, dtype: str, repeats: int = REPEATS) ->
 
 
 def copy_times(session: DeviceSession, repeats: int = REPEATS) -> list[float]:
-    """Seconds of a copy of ``COPY_BYTES`` on the device, from each of ``repeats`` rows of copies."""
+    """Return the seconds of a copy of ``COPY_BYTES`` on the device, from each of ``repeats`` rows."""
     row, copies = row_of_copies(session, COPY_BYTES)
     return [seconds / copies for seconds in times_of(session, row, repeats)]
 
 
 def row_of_copies(session: DeviceSession, size: int) -> tuple[Callable[[], None], int]:
-    """A step that copies ``size`` bytes on the device so often that it lasts ``ROW_S``, and how often.
+    """Return a step that copies ``size`` bytes on the device for ``ROW_S``, and its number of copies.
 
-    One copy of 64 MiB takes an H100 45 microseconds, of which the two synchronisations would be a third.
+    An H100 copies 64 MiB in 45 microseconds. Two synchronisations around one copy would be a third of that.
     """
     import torch
 

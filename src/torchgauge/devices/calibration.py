@@ -33,7 +33,7 @@ from torchgauge.records import Measurement
 SYNCHRONISED = "perf_counter between two synchronisations"
 EVENT_BLOCK_S = 0.02
 WARM_S = 0.05
-"""Seconds of copies before those that count: an H100 copies page-locked memory slower for the first 8 ms."""
+"""Seconds of copies before the measured ones: an H100 copies page-locked memory slower for the first 8 ms."""
 LONGEST_ROW = 4096
 """Operators tried between two events until they show a time; a device that shows none has no clock."""
 

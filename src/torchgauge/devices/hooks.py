@@ -155,9 +155,9 @@ def event_pair(torch_type: str, index: int, wait: Callable[[], object]) -> Hook:
 
 
 def peak_memory(torch_type: str, index: int, wait: Callable[[], object]) -> Hook:
-    """Functions (reset, read, in use) of a peak counter that was seen to count an allocation.
+    """Return functions (reset, read, in use) of a peak counter that has counted a trial allocation.
 
-    The last one returns the bytes that are allocated now; None where the module has no such function.
+    The last one returns the bytes that are allocated now, or None if the module does not count them.
     """
     module = device_module(torch_type)
 

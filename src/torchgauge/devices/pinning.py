@@ -21,7 +21,7 @@ CHOSEN = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
 
 
 MOST_WORKERS = 8
-"""Workers of a device that are prepared at once at most: more would wait for each other's timing."""
+"""Maximum number of workers that prepare for one device at once; more would wait for each other's timing."""
 
 
 class PinningError(Exception):
@@ -60,9 +60,9 @@ def pin(placement: Placement, system: Path = SYSTEM) -> dict[str, Scalar]:
 
 
 def set_threads(placement: Placement, default: int | None, share: int = 1) -> dict[str, Scalar]:
-    """Set torch's threads as ``placement`` says, or ``default``; the facts of what torch uses then.
+    """Set torch's threads to those of ``placement``, or to ``default``; return the numbers in use then.
 
-    Where nobody chose how many or where, one CPU stays free, or the CPUs are divided by ``share``: see
+    If neither threads nor CPUs are chosen, one CPU stays free, or the CPUs are divided by ``share``: see
     :func:`spare_threads`.
     """
     import torch
@@ -81,12 +81,12 @@ def set_threads(placement: Placement, default: int | None, share: int = 1) -> di
 
 
 def spare_threads(own: int, usable: int, quota: float | None, share: int = 1) -> int:
-    """The ``own`` number of threads of torch, less where that leaves no CPU free or exceeds the ``quota``.
+    """Return torch's ``own`` number of threads, or fewer to leave one CPU free and stay within the ``quota``.
 
     Threads meet at barriers, so the one that loses its core to other work stops them all: beside one busy
     process two threads on two cores were two to eighty times slower than alone, and one was not slower. Eight
-    workers of a GPU with 15 threads each on 16 CPUs took 240 s for references of a second, so each has a
-    ``share``-th of the CPUs.
+    workers of a GPU with 15 threads each on 16 CPUs took 240 s for references of a second, so each gets
+    one ``share``-th of the CPUs.
     """
     free = usable - 1 if share == 1 else usable // share
     return max(1, min(own, free, math.floor(quota) if quota is not None else own))

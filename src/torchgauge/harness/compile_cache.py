@@ -42,9 +42,9 @@ KEPT, EMPTY = "kept", "empty"
 NEW = f"{KEPT}, new to it"
 """The fact of a row whose code was not in the kept cache, and is now."""
 PARTS = "compiler_parts"
-"""Name of the fact that names the packages, beside torch, whose code took part in a compilation."""
+"""The fact that names the third-party packages whose code took part in a compilation."""
 UNTOLD = "not known: "
-"""How that fact begins where a part lies in no file: then no cache outlives the run."""
+"""Beginning of this fact if a part comes from no file: the cache is then not kept after the run."""
 _LEFT_OUT = ("host", "package", "extension", "env")
 """Heads of facts that inductor's keys hold, or that its binaries do not depend on."""
 _COUNTS = ("cores", "quota", "governor", "threads", "interop_threads", "memory_bytes")
@@ -147,9 +147,9 @@ class KeptCache:
     ) -> int:
         """Take over the entries that ``fresh``, a cache that began empty, has for ``configurations``.
 
-        They go below the folder ``into``, by default :attr:`folder`. Returns how many files came. What is
-        there already stays, unless ``heal`` says that it may be damaged. A full disk
-        ends the work and is no error: whatever came is whole.
+        They go below the folder ``into``, by default :attr:`folder`. Returns the number of copied files.
+        Files that exist there stay, unless ``heal`` is set because they may be damaged. A full disk ends the
+        copying and is not an error: every copied file is whole.
         """
         taken = 0
         with suppress(OSError):

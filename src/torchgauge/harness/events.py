@@ -37,7 +37,7 @@ NOBODY = 255
 TIMING_LOCK = "timing_lock"
 """Kind of the event whose ``wanted`` says whether the worker wants the lock or gives it back."""
 GROWTH = "growth"
-"""Kind of the event whose ``text`` says that the steps of a case keep memory."""
+"""Kind of the event whose ``text`` is a sentence about memory that the steps of a case keep."""
 LONGEST_LINE = 16 << 20
 MOST_BYTES = 2 * LONGEST_LINE
 """Bytes of one event, and of all events of one worker: what is parsed takes many times its size."""

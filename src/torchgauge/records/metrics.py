@@ -295,7 +295,8 @@ GRAVEST = (
     Modifier.FASTER_THAN_PEAK,
     Modifier.UNSTEADY,
 )
-"""What may keep a number out, the gravest first: another model's are nobody's, unchecked ones may be of wrong
-results, degraded ones are of another path, those faster than the peak are not of the whole work, and unsteady
-ones are only inexact.
+"""Modifiers that exclude numbers, the gravest first.
+
+Numbers of another model belong to no row, unchecked ones may come from wrong results, and degraded ones from
+another path. Numbers faster than the peak come from part of the work, and unsteady ones are only inexact.
 """

@@ -66,7 +66,7 @@ class CompileStage:
         return prepared
 
     def _from_kept(self, kept: str) -> Prepared:
-        """Compile with what lies in the folder ``kept``, or again if that fails."""
+        """Compile with the code in the folder ``kept``, or into an empty cache if that fails."""
         try:
             prepared = self._attempt(kept, KEPT)
         except Exception as error:  # noqa: BLE001  whatever it is, the cache may be to blame
@@ -76,7 +76,7 @@ class CompileStage:
         return prepared
 
     def _parts(self) -> dict[str, Scalar]:
-        """Return the fact that names the packages, beside torch, which take part; empty if there are none."""
+        """Return the fact that names the third-party packages in a compilation; empty if there are none."""
         try:
             parts = compiler_parts(compiler_of(self.configuration))
         except UntellableError as error:

@@ -280,9 +280,9 @@ def groups_at_once(runnable: list[Group], prefetch: int) -> int:
 
 
 def workers_of_host(threads: int | None) -> int:
-    """How many workers of ``threads`` each (None: all CPUs but one) the host computes for at once.
+    """Return how many workers with ``threads`` each (None: all CPUs but one) the host runs at once.
 
-    There is a thread for each CPU and one more: with two threads for each, barriers take most of the time.
+    Their threads may outnumber the CPUs by one. With two threads per CPU, barriers take most of the time.
     """
     usable = cores()
     return max(1, (usable + 1) // (threads or max(1, usable - 1)))

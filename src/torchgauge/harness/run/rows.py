@@ -40,7 +40,7 @@ from torchgauge.suites.pattern import matches
 
 EXCERPT_BYTES = 4096
 SMALL_GB = 0.05
-"""Size of parameters below which a lack of memory is not explained by them."""
+"""Size below which parameters do not explain a lack of memory."""
 DERIVED = frozenset({Modifier.EXPECTED, Modifier.OTHER_CAUSE, Modifier.OTHER_MODEL, Modifier.UNSTEADY})
 """Modifiers that the parent decides, with a fact of the same name where there is a reason to tell."""
 UNDECLARED = "undeclared"

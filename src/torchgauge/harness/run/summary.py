@@ -131,7 +131,7 @@ def _brief_numbers(row: Result) -> str:
 
 
 def _in_doubt(result: Result) -> list[tuple[str, str]]:
-    """Why nothing says that its numbers are right, and why its step times are compared with nothing."""
+    """Return each modifier that keeps the row out of comparisons, with its reason."""
     names = ("unchecked", "faster_than_peak", "unsteady")
     return [(name, why) for name in names if (why := getattr(result, name))]
 

@@ -90,7 +90,7 @@ def observe(subject: Subject) -> dict[str, Any]:
 
 
 STATE = ("parameter.", "buffer.")
-"""Kinds of state that an observation changes; losses show them."""
+"""Kinds of state that an observation changes; its losses depend on them."""
 TIMED = ()
 """An observation shares no path with a timed step: eager repeats its steps to be compared."""
 

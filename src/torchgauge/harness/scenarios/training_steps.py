@@ -13,7 +13,7 @@ ITERATIONS = 2
 TIMED = ("iteration0.loss", "iteration0.grad.", "iteration0.input_grad.")
 """Prefixes of the paths that an observation and the result of a timed step share."""
 STATE = ("parameter.", "buffer.")
-"""Kinds of state of which an observation itself shows the changes."""
+"""Kinds of state whose changes an observation contains."""
 CHECKED_RATE = 1e-2
 TIMED_RATE = 1e-9
 """Learning rate of the timed steps: the same arithmetic, but the parameters stay where they are, so that

@@ -175,9 +175,9 @@ class OtherInputs:
     def problem(self, state: CaseState) -> str:
         """Return how the result of ``state`` differs from eager's; empty if it does not, or if a run raises.
 
-        A model may refuse values that are not its suite's. A result that differs is judged again, like one for
-        the first inputs: with other rounding of eager, and with float64. If rounding decided the result for the
-        first inputs, the result must only change with the new ones.
+        A model may refuse values that are not its suite's. A result that differs is judged again, like one
+        for the first inputs: with other rounding of eager, and with float64. If rounding decided the result
+        for the first inputs, the result must only change with the new ones.
         """
         checks, observe, call = self.checks, self.observer.observe, state.prepared.call
         try:

@@ -27,23 +27,23 @@ BULK = 0.9
 ORDERS = ("aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
 """Operators that may give equal elements any order."""
 PICKS = (*ORDERS[:-1], "aten::argmax", "aten::argmin", "aten::max", "aten::min")
-"""Operators whose whole numbers are the places of elements that are equal but for rounding."""
+"""Operators whose integers are indices of elements, among which rounding may decide."""
 COINS = 1 << 20
 """Number of random booleans that a run draws; each tensor uses a slice of them."""
 PATIENCE_S = 300.0
 """Longest run: if float64 operators take longer, rounding explains no difference."""
 TIMES = (4.0, 3.0, 2.0, 1.0)
-"""Factors on eager's errors in one run after another: small errors may not cross a threshold."""
+"""Factors on eager's errors in successive runs: small errors may not cross a threshold."""
 RUNS = 16
-"""Maximum number of runs, and fewer where they together take as long as the longest one may."""
+"""Maximum number of runs; none starts after :data:`PATIENCE_S` of runs."""
 NEAR_ZERO = 32.0
-"""A number of float32 may change its sign if it is at most so many units in the last place of the usual one.
+"""A float32 number may change its sign if it is at most so many units in the last place of the usual size.
 
-Errors of a step add up, and decide what an activation lets through. Usual is the lesser of both quartiles, so
-a tensor whose numbers have one sign keeps it.
+Errors of a step add up, and decide which elements an activation passes. The usual size is the smaller of the
+upper quartile and the negated lower quartile, so a tensor whose numbers have one sign keeps it.
 """
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-"""The dtypes of whole numbers that have a distance."""
+"""The integer dtypes."""
 WIDE = {
     torch.float32: torch.float64,
     torch.float16: torch.float64,
@@ -101,7 +101,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         return values, order[places]
 
     def _note_places(self, func: Any, given: Any, places: Any) -> None:
-        """Keep ``places`` that ``func`` returns, with the tensor whose elements they are."""
+        """Keep the indices ``places`` that ``func`` returns, with the tensor that they index."""
         if func._schema.name in PICKS and not places.is_floating_point() and given[0][0].ndim:
             whole, dim = given[0][0].detach(), _settings(func, *given).get("dim", -1)
             whole, dim = (whole.flatten(), 0) if dim is None or places.ndim == 0 else (whole, dim)
@@ -140,16 +140,16 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
 
 
 class Pick(NamedTuple):
-    """The elements of ``whole`` that an operator picked, by their ``places`` along ``dim``."""
+    """The elements of ``whole`` that an operator picked, by their indices ``places`` along ``dim``."""
 
     whole: torch.Tensor
     dim: int
     places: torch.Tensor
 
     def fits(self, found: torch.Tensor, others: list[Pick], tolerance: Tolerance) -> bool:
-        """Return whether ``found`` picks other elements of the same values, each once.
+        """Return whether the indices ``found`` pick elements of equal values, each once.
 
-        Values may differ by ``tolerance``, and by :data:`SWAYS` times as much as in ``others``.
+        Values may differ by ``tolerance``, plus :data:`SWAYS` times their difference in ``others``.
         """
         places = found.reshape(self.places.shape).long()
         if int(places.min()) < 0 or int(places.max()) >= self.whole.shape[self.dim]:
@@ -157,7 +157,7 @@ class Pick(NamedTuple):
         if (places.sort(self.dim).values.diff(dim=self.dim) == 0).any():
             return False
         mine, theirs = (self.whole.gather(self.dim, each) for each in (places, self.places))
-        alike = (each.whole for each in others if each.whole.shape == self.whole.shape)
+        alike = (pick.whole for pick in others if pick.whole.shape == self.whole.shape)
         sway = max(float(_gap(whole, self.whole).max()) for whole in alike)
         size = _reals(theirs).abs().view_as(theirs)
         limit = tolerance.absolute + SWAYS * sway + tolerance.relative * size
@@ -165,13 +165,13 @@ class Pick(NamedTuple):
 
 
 class Rounded(dict[str, Any]):
-    """An observation with another rounding, and what its operators picked."""
+    """An observation with other rounding, and the elements that its operators picked."""
 
     picks: tuple[Pick, ...] = ()
 
 
 def rounded_otherwise(observe: Callable[[], Observation], number: int) -> Observation:
-    """Return what ``observe`` shows with another rounding; nothing where that takes too long."""
+    """Return the observation with other rounding; an empty one if that takes too long."""
     with OtherRounding(number) as mode:
         shown = Rounded(observe())
     shown.picks = tuple(mode.picks)
@@ -199,8 +199,8 @@ class Leeway:
         """Return whether correct runs differ at ``path`` by as much as ``found`` differs from ``expected``.
 
         Three numbers must not exceed those of the runs: the RMS of the difference, the quantile :data:`BULK`,
-        and the part along ``expected`` if it dominates, as after a wrong factor. They must not do so in any
-        part of the tensor (:func:`scales`) by more than a unit in the last place of its RMS.
+        and the part along ``expected`` if it dominates, as after a wrong factor. This holds for
+        each part of the tensor (:func:`scales`), up to a unit in the last place of its RMS.
         """
         if path not in self.base or _reals(self.base[path]).shape != _reals(expected).shape:
             return False
@@ -214,10 +214,10 @@ class Leeway:
         return self._until(enough)
 
     def ties(self, path: str, differs: torch.Tensor, found: torch.Tensor, tolerance: Tolerance) -> bool:
-        """Return whether chance decides each place of a tensor of whole numbers that ``differs``.
+        """Return whether rounding decides each element, of an integer or boolean tensor, that ``differs``.
 
-        Numbers that are places of elements must be those of equal elements. Others must not be farther from
-        eager's than :data:`SWAYS` times those of the runs.
+        Indices of elements must be those of equal elements. Other integers may be at most :data:`SWAYS` times
+        as far from eager's as those of the runs.
         """
         nowhere = torch.zeros_like(differs)
         if not self._until(lambda: not (differs & ~self.moved.get(path, nowhere)).any()):
@@ -227,7 +227,7 @@ class Leeway:
         return found.dtype not in WHOLE or self._reaches(path, found)
 
     def loosens(self, path: str, found: Any = None) -> bool:
-        """Return whether chance decides the shape of the tensor at ``path``, or the plain value ``found``."""
+        """Return whether rounding decides the shape of the tensor at ``path``, or the number ``found``."""
         loose = self._until(lambda: path in self.loose)
         return loose and (path not in self.reach or self._reaches(path, torch.tensor(found)))
 
@@ -269,11 +269,11 @@ class Leeway:
 
     def _note_picks(self, path: str, base: Any, picks: tuple[Pick, ...], leaf: Any) -> None:
         if isinstance(base, torch.Tensor) and isinstance(leaf, torch.Tensor) and leaf.dtype in WHOLE:
-            own = [each for each in picks if torch.equal(each.places.flatten(), leaf.flatten())]
+            own = [pick for pick in picks if torch.equal(pick.places.flatten(), leaf.flatten())]
             self.picks.setdefault(path, []).extend(own)
 
     def _sizes(self, path: str, base: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """Return RMS, bulk and RMS along ``base`` of the difference, and RMS of ``base``, of each part."""
+        """Return RMS, bulk and RMS along ``base`` of the difference, and RMS of ``base``, for each part."""
         if path not in self.parts:
             self.parts[path] = scales(_reals(self.base[path]))
         base, other = _reals(base), _reals(other)
@@ -302,7 +302,7 @@ def _reals(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _gap(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Return the distance of elements; that of two equal infinities, or of two NaNs, is 0."""
+    """Return the distances of elements; two equal infinities, or two NaNs, have the distance 0."""
     return (one.double() - other.double()).abs().nan_to_num(0.0, torch.inf, torch.inf)
 
 
@@ -312,7 +312,7 @@ def _rms(tensor: torch.Tensor) -> float:
 
 def _settings(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """Return the arguments of a call by their names; defaults are left out."""
-    names = (each.name for each in func._schema.arguments)
+    names = (argument.name for argument in func._schema.arguments)
     return {**dict(zip(names, args)), **kwargs}  # noqa: B905
 
 

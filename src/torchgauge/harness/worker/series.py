@@ -52,7 +52,7 @@ class Series:
     compiles nothing the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the
     last ``steps`` calls were the block of round ``number`` (others warm up, settle after a pause, or are
     profiled).
-    ``growth`` has the bytes per step that blocks kept, by metric.
+    ``growth`` contains, by metric, the bytes per step that each block kept.
     ``closer`` waits for what a block computes, where the device may lag behind the host; ``late`` has the
     seconds of each block that it closed, by the host's clock and beyond that.
     """

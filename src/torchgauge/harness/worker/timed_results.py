@@ -75,7 +75,7 @@ class TimedResults:
         elif self._blocks >= MIDDLE:
             self._refuse(self._checks.again(self._state))
             self.compared += 1
-        if self._blocks > 1:  # in the first one, eager repeats the steps of a program with a state
+        if self._blocks > 1:  # in the first block, eager repeats the steps of a program with state
             self._spent_s += time.perf_counter() - began
 
     def repeat(self, series: Series, budget_s: float) -> None:
@@ -115,7 +115,7 @@ class TimedResults:
             return False
         checks, state = self._checks, self._state
         shown = {path: to_host(leaf) for path, leaf in shown.items()}
-        moved = not exact and checks.moved()  # before eager runs again, to be rounded otherwise
+        moved = not exact and checks.moved()  # before eager runs again with other rounding
         problem = checks.unequal(state, shown)
         if problem is not None and moved:
             checks.steep = True
@@ -129,7 +129,7 @@ class TimedResults:
         return repeats
 
     def _refuse_computed(self, returned: Any) -> None:
-        """Raise :class:`WrongResultError` for a result that is left to compute, where eager's is not."""
+        """Raise :class:`WrongResultError` for a lazy result, unless eager's is lazy too."""
         part = self._checks.left_to_compute(returned)
         self._refuse((Cause.CONTRACT, part) if part else None)
 

@@ -31,8 +31,8 @@ SLOW_WINDOW = 2
 SLOW_BLOCKS = 40
 STEADY_TOLERANCE = 0.03
 AHEAD_BLOCK_S = 0.03
-"""Seconds of a block at least on a device that works behind the host. Its first kernel after a
-synchronisation is late: by 30 to 80 microseconds on an H100, which were up to 4 % of a block of 2 ms."""
+"""Minimum seconds of a block on an asynchronous device. Its first kernel after a synchronisation starts late:
+by 30 to 80 microseconds on an H100, which are up to 4 % of a block of 2 ms."""
 SETTLING_S = 0.05
 """How long blocks are no samples after a pause: the caches are others', and a core that slept is slower."""
 
@@ -135,7 +135,7 @@ def warm_up(
         _warm_up(series, session, settings, growth)
     if growth is not None:
         growth.skip()
-    series.growth.clear()  # caches fill up while it warms up
+    series.growth.clear()  # caches fill up during warm-up
 
 
 def _warm_up(
@@ -234,7 +234,7 @@ def _rounds(
                 if block is not None:
                     series.add(block, number, *RANKS.slowest(contention.end_block()))
                     series.judge(block)
-                    wall_s, block = block.wall * series.inner, None  # its result is not memory that it keeps
+                    wall_s, block = block.wall * series.inner, None  # a result still alive is not growth
                     if growth is not None:
                         growth.note(series, wall_s)
         now = _now()

@@ -1,4 +1,4 @@
-"""Right before fast: references, eager runs and what every backend makes of them, in the worker."""
+"""Accuracy before speed: references, eager runs and the results of every back end, in the worker."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DRAWN = "random_numbers"
 """The fact that says how a program that draws random numbers was checked."""
 NOT_COMPARABLE = "not comparable: the model draws other random numbers than its reference"
 EXACT = 100.0
-"""How many times nearer float64 runs must lie to each other: what differs by more is drawn, not rounded."""
+"""Factor by which two float64 runs must lie nearer than the tolerance; a larger difference is random."""
 SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
 COMPARED = "compared_elements"
@@ -81,10 +81,10 @@ COMPARED = "compared_elements"
 
 
 class TorchChecks:
-    """Accuracy of every case of a group; what is wrong is never timed.
+    """Accuracy of every case of a group; wrong code is never timed.
 
-    ``observer`` is there where results are checked, with ``eager``, what eager showed, and ``reference``:
-    they are kept until what was timed has been checked again. ``others`` is there in inference and training.
+    ``observer`` exists if results are checked, with ``eager``, eager's observation, and ``reference``. They
+    are kept until the timed code has been checked again. ``others`` exists in inference and training.
     """
 
     observer: Observer | None = None
@@ -170,7 +170,7 @@ class TorchChecks:
     ) -> tuple[Cause, str] | None:
         """Return how a timed result of ``state`` differs from eager's first one, or from a ``replayed`` one.
 
-        Only the latter is worth further runs of eager with another rounding.
+        Only a comparison with ``replayed`` may run eager again with other rounding.
         """
         compiled = state.planned.case.configuration.compiled
         leeway = self._leeway(self.eager, False, not compiled)
@@ -196,11 +196,11 @@ class TorchChecks:
     def timed_result(self, state: CaseState, returned: Any, *, whole: bool = False) -> Observation | None:
         """Return the comparable result of a timed step that ``returned`` a value; None if there is none.
 
-        A ``whole`` one has the state that the steps since the last :meth:`restore` have left.
+        With ``whole``, it contains the state that changed since the last :meth:`restore`.
         """
         show = getattr(self.scenario, "timed_result", None)
         if show is None or (self.random and state.planned.case.configuration.compiled):
-            return None  # the random numbers of its steps may be other ones than eager's
+            return None  # its steps may draw other random numbers than eager's
         shown: Observation | None = show(self.with_call(state.prepared.call), returned)
         if shown is None or not whole or self.observer is None:
             return shown
@@ -211,13 +211,13 @@ class TorchChecks:
         return {path: leaf for path, leaf in self.eager.items() if path.startswith(self.scenario.TIMED)}
 
     def left_to_compute(self, returned: Any) -> str:
-        """Return which part of a timed result computes when it is read, if eager's results have none such."""
-        found = {text: path for path, text in computed(returned)}
-        known = {text for contract in self.contracts for text in contract.values()}
-        if found.keys() <= known:
+        """Return the first lazy part of a timed result that eager's results do not have; else empty."""
+        paths = {text: path for path, text in computed(returned)}
+        texts = {text for contract in self.contracts for text in contract.values()}
+        if paths.keys() <= texts:
             return ""
-        known |= {text for _, text in computed(self.step(self.subject.module)())}
-        return next((f"{path}: {text}" for text, path in found.items() if text not in known), "")
+        texts |= {text for _, text in computed(self.step(self.subject.module)())}
+        return next((f"{path}: {text}" for text, path in paths.items() if text not in texts), "")
 
     def replayed(self, state: CaseState, number: int, steps: int, *, whole: bool) -> Observation:
         """Run ``steps`` eager steps from the first state, and return the result of step ``number``."""
@@ -228,18 +228,18 @@ class TorchChecks:
             kept = returned if count == number else kept
         shown: Observation = self.scenario.timed_result(self.subject, kept)
         left = self._kept(state, self.observer.left()) if whole and self.observer is not None else {}
-        copied = {path: to_host(leaf) for path, leaf in {**shown, **left}.items()}  # it may be state itself
+        copied = {path: to_host(leaf) for path, leaf in {**shown, **left}.items()}  # a leaf may be live state
         self.restore(whole=True)
         return copied
 
     def remembered(self, state: CaseState) -> str:
-        """Return what is wrong with the result of ``state`` for other inputs; empty if nobody can say."""
+        """Return the fault of the result of ``state`` for other inputs; empty if none is found."""
         return self.others.problem(state) if self.others else ""
 
     def restore(self, state: CaseState | None = None, *, whole: bool = False) -> None:
-        """Give the next steps, which are those of ``state``, the state that the first ones had.
+        """Restore the first state before the next steps, which are those of ``state``.
 
-        Parameters that each step moves are restored by a ``whole`` return, or if timed steps move them too.
+        Parameters that each step moves are restored only if ``whole``, or if timed steps move them too.
         """
         if self.observer is not None:
             runner = None if state is None else self._runner(state)
@@ -252,7 +252,7 @@ class TorchChecks:
     def differs(
         self, state: CaseState, expected: Observation, found: Observation, other: OtherInputs | None
     ) -> Verdict:
-        """Judge a result for other inputs: by the tolerance alone, or with what ``other`` excuses."""
+        """Judge a result for other inputs: by the tolerance alone, or with the yardsticks of ``other``."""
         tolerance, rule = state.planned.tolerance, state.prepared.rule
         expected, found = self._kept(state, expected), self._kept(state, found)
         return self._compare(expected, found, tolerance, repeated=other is None, rule=rule, other=other)
@@ -330,7 +330,7 @@ class TorchChecks:
         return False
 
     def _note_computed(self) -> None:
-        """Note the parts of eager's results that compute when they are read: timed steps read them then."""
+        """Note the lazy parts of eager's results; if there are any, timed steps read them."""
         pairs = [(*key, text) for contract in self.contracts for key, text in contract.items()]
         parts = [f"{path} is a {text}" for path, aspect, text in pairs if aspect == COMPUTED]
         self.reads = bool(parts) and hasattr(self.scenario, "timed_result")
@@ -367,11 +367,10 @@ class TorchChecks:
         base: Observation | None = None,
         other: OtherInputs | None = None,
     ) -> Verdict:
-        """Judge ``found`` against ``expected``: float64 is no yardstick between a run and its repetition.
+        """Judge ``found`` against ``expected``, and against float64 unless it is a repetition.
 
-        Nor is it where other random numbers are ``drawn``: then eager with other seeds is. Other rounding of
-        ``base`` explains a difference in a later step too. ``other`` replaces the yardsticks if inputs have
-        other values.
+        If other random numbers are ``drawn``, eager with other seeds replaces float64. Other rounding of
+        ``base`` may also explain a difference in a later step. ``other`` has the yardsticks for other inputs.
         """
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
@@ -393,7 +392,7 @@ class TorchChecks:
     def _leeway(self, expected: Observation, drawn: bool, repeated: bool) -> Leeway:
         """Return how far correct runs lie from ``expected``, eager's on the device or on the host.
 
-        The host's own runs judge eager's repetitions, because a fault of the device is not in them.
+        Repetitions of eager are judged by runs on the host, which no fault of the device affects.
         """
         assert self.observer is not None
         base = (self.reference.host or self.eager) if repeated else expected
@@ -410,14 +409,14 @@ class TorchChecks:
         return self.leeways.setdefault((on_host, drawn, repeated), Leeway(run, base))
 
     def _repeats(self) -> bool:
-        """Return whether a float64 run repeats itself: rounding is too small there to show, and noise is not.
+        """Return whether two float64 runs agree: rounding is too small in float64 to show, but noise is not.
 
-        Without a float64 run nobody can tell the two apart.
+        Without a float64 run the result is False, because noise cannot be told from rounding.
         """
         assert self.observer is not None
         if self.reference.fp64 is None:
             return False
-        self.observer.restore(whole=True)  # on the host, the copy is one of the subject's module
+        self.observer.restore(whole=True)  # on the host, the float64 model copies the subject's
         limit = self.tolerance.absolute / EXACT
         exact = replace(self.tolerance, absolute=limit, relative=limit)
         pair = self.observer.complete(self.reference.fp64, self.reference.again(0, torch.float64))
@@ -511,13 +510,13 @@ class TorchChecks:
         return state.key if state.planned.case.configuration.compiled else ""
 
     def _written(self, state: CaseState) -> str:
-        """Return what compiled code of ``state`` writes and eager leaves; empty if nothing."""
+        """Return a sentence about state that code of ``state`` changes and eager does not; else empty."""
         runner, call = self._runner(state), state.prepared.call
         if self.observer is None or not runner:
             return ""
         steps = {"": self.step(self.subject.module), runner: self.step(call)}
         written = self.observer.written_by(runner, steps)
-        return f"it writes what eager leaves as it is: {named(written)}" if written else ""
+        return f"compiled code changes state that eager keeps: {named(written)}" if written else ""
 
     def _judge_drawing(self, state: CaseState, backend: Backend, session: BackendSession) -> None:
         """Compile once more with ``fallback_random``, under which inductor draws as eager, and compare.
@@ -570,7 +569,7 @@ class TorchChecks:
     def _promised(
         self, state: CaseState, expected: Observation, found: Observation, *, repeated: bool = False
     ) -> Verdict:
-        """Judge values, attributes and contract of ``found``; note what its back end does not promise."""
+        """Judge values, attributes and contract of ``found``; note the aspects that are not promised."""
         assert self.observer is not None
         made = state.prepared
         lost = [path for path in expected if path not in self._kept(state, expected)]
@@ -592,7 +591,7 @@ class TorchChecks:
 
     @staticmethod
     def _kept(state: CaseState, shown: Observation) -> Observation:
-        """Return ``shown`` without what the back end of ``state`` does not promise to keep."""
+        """Return ``shown`` without attributes, if the back end of ``state`` does not promise to keep them."""
         odd = (STATE,) if ATTRIBUTES in state.prepared.unpromised else ()
         return {path: leaf for path, leaf in shown.items() if not path.startswith(odd)}
 

@@ -96,9 +96,9 @@ def of_sums(inputs: Any, result: Any) -> float:
 
 
 def of_partials(inputs_and_result: Any, dtype: Any) -> float:
-    """What another order may change of results whose partial results are rounded to ``dtype``.
+    """Return the change that another order may cause in results with partial results rounded to ``dtype``.
 
-    Roundings of n partial results, each as large as the largest number, wander as sqrt(n).
+    The rounding errors of n partial results, each as large as the largest number, add up as sqrt(n).
     """
     import torch
     from torch.utils._pytree import tree_leaves

@@ -1,4 +1,4 @@
-"""Operators that return where a value was found: of equal values any place is right. Worker side."""
+"""Operators that return indices of values: among equal values, any index is right. Worker side."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ POSITIONS = re.compile(
     r"(masked\.)?(arg(max|min|sort)|sort|msort|topk|kthvalue|(nan)?median|mode|cum(max|min)|(max|min))"
     r"|nn\.functional\.(adaptive_|fractional_)?max_pool\dd"
 )
-"""Names of operators that return places, and no promise is made of the order of equal values."""
+"""Names of operators that return indices, without a documented order of equal values."""
 _SECOND = ("topk", "kthvalue")
 """Operators whose dimension is their second argument."""
 _WHOLE = ("argmax", "argmin")
-"""Operators that without a dimension count places in the flattened input."""
+"""Operators that index the flattened input if they get no dimension."""
 _ORDERS = ("sort", "argsort", "topk")
-"""Operators that return each place once."""
+"""Operators that return each index once."""
 
 
 def is_free(op: Any, sample: Any) -> bool:
@@ -27,18 +27,18 @@ def is_free(op: Any, sample: Any) -> bool:
 
 
 def gives_places(op: Any) -> bool:
-    """Return whether the result is places alone, without values."""
+    """Return whether the result is indices alone, without values."""
     return bool(op.name.rpartition(".")[2].startswith("arg"))
 
 
 def has_equal_values(sample: Any) -> bool:
-    """Return whether an input of ``sample`` has a value twice."""
+    """Return whether a tensor in the input of ``sample`` contains a value twice."""
     inputs = map(plain_host, tensors_of((sample.input,)))
     return any(each.unique().numel() < each.numel() for each in inputs)
 
 
 def with_equal_places(op: Any, sample: Any, actual: Any, expected: Any) -> Any:
-    """Return ``actual`` with ``expected``'s place wherever the input holds equal values at both."""
+    """Return ``actual`` with ``expected``'s index wherever the input has equal values at both indices."""
     if not is_free(op, sample):
         return actual
     if gives_places(op):

@@ -10,8 +10,8 @@ Where the host's own dtype is out of tolerance of float64 the inputs are ill-con
 be :data:`SLACK` times as far from it. What is summed over a large input may differ by what another order of
 sums does. Inputs are compared after the call: what the host leaves as it was, the device must leave.
 
-Of equal values any place is right. Running sums and products, and sums of chosen elements, may keep their
-partial results in the dtype itself.
+Among equal values, any index is right. Running sums and products, and sums of chosen elements, may round
+their partial results to the dtype.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SLACK = 4.0
 _PARTIAL = re.compile(
     r"(masked\.)?(cum(sum|prod)|logcumsumexp)|cumulative_trapezoid|(index|scatter)_(add|reduce)|index_put|put"
 )
-"""Names of operators whose results are partial results of others, or are added up in memory."""
+"""Names of operators that return partial results, or that add up in memory."""
 _NO_DTYPE = (
     "not implemented for '",
     "does not support dtype",
@@ -227,7 +227,7 @@ class _Trial:
         wide = self._wide(sample, own)
         if wide is not None and not self._differs(sample, actual, wide[0], wide=True):
             return inputs_changed(sample, there, wide[1])
-        # another memory layout is another order of sums: the host's own dtype is asked in the same layout
+        # another memory layout is another order of sums: the host's own dtype runs in the same layout
         same, after = self._same(sample, NONCONTIGUOUS if self.variant == NONCONTIGUOUS else own)
         wrong = self._differs(sample, actual, same)
         if not wrong or (wide is not None and self._is_as_near(actual, same, wide[0], sample)):
@@ -240,7 +240,7 @@ class _Trial:
         return wrong
 
     def _differs(self, sample: Any, actual: Any, expected: Any, *, wide: bool = False) -> str:
-        """What differs, other than places of equal values."""
+        """Return the difference, except between indices of equal values."""
         found = difference(actual, expected, self.tolerances, wide=wide)
         if found:
             actual = with_equal_places(self.op, sample, actual, expected)

@@ -61,10 +61,10 @@ def load_ops_file(path: Path) -> OpsFields:
 
 @dataclass(frozen=True)
 class OpsSuite:
-    """Operators as entries, their dtypes as PyTorch lists them; ``python`` is whose torch is asked.
+    """Operators as entries, in the dtypes that PyTorch lists; ``python`` is the interpreter with this torch.
 
-    ``samples`` is how many of PyTorch's samples each case tries, 0 for all. Without a database operators have
-    the ``asked`` dtypes.
+    ``samples`` is how many of PyTorch's samples each case tries, 0 for all. Without PyTorch's database,
+    operators have the dtypes in ``asked``.
     """
 
     name: str = "ops"

@@ -39,14 +39,14 @@ MAX_OBJECTS = 200_000
 ATTRIBUTE, BUFFER, PARAMETER = "attribute", "buffer.", "parameter."
 """How paths of a model's attributes, buffers and parameters begin."""
 _TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"} - {"training"})
-"""Attributes of a module that are PyTorch's, and no state."""
+"""Attributes of a module that belong to PyTorch and are not state."""
 
 
 @dataclass
 class _Attributes:
     """The ``values`` of a module's attributes; ``keys`` are those that eager changes.
 
-    Of a module of PyTorch's, objects of PyTorch's classes are left out, such as the graph of a traced one.
+    In modules of PyTorch's classes, objects of PyTorch's classes are left out, such as a traced graph.
     """
 
     path: str
@@ -58,7 +58,7 @@ class _Attributes:
 
     @property
     def same(self) -> bool:
-        """Whether the table holds the very values, and as many items as when it was first looked at."""
+        """Whether the table contains the identical values, and as many items as at the first comparison."""
         self.size = self.size or len(self.table)
         same = all(self.table.get(key, self) is value for key, value in self.values.items())
         return same and len(self.table) == self.size
@@ -88,8 +88,9 @@ class Snapshot:
     ``tensors`` maps a path such as ``agent.actor.weight`` to the live tensor; ``trained`` and ``buffers`` are
     paths of trainable tensors and of modules' buffers. Two objects that the same code built have the same
     paths. What cannot be copied (Python's generators, files, handles) is left out.
-    Of ``model`` attributes, buffers and parameters are kept, under these words. Copies of parameters are on
-    the host: a device may have no room for them. Without ``weights`` only their identity is kept.
+    Of ``model``, attributes, buffers and parameters are kept, under paths that begin with these words. Copies
+    of parameters are on the host: a device may have no room for them. Without ``weights`` only their identity
+    is kept.
     """
 
     def __init__(self, root: Any, model: Any = None, *, weights: bool = True) -> None:
@@ -119,7 +120,7 @@ class Snapshot:
         self._graded = {path: tensor.requires_grad for path, tensor in self.tensors.items()}
 
     def restore(self, paths: Collection[str] | None = None) -> None:
-        """Put everything back, of tensors those with ``paths``; parameters lose their gradients."""
+        """Restore all state, of tensors only those with ``paths``; parameters lose their gradients."""
         with torch.no_grad():
             for path in self._copies if paths is None else paths:
                 self._restore_tensor(self.tensors[path], path)
@@ -216,14 +217,14 @@ class Snapshot:
             yield f"{path}.requires_grad", graded, tensor.requires_grad
 
     def narrow(self, changes: Collection[str]) -> None:
-        """Leave alone what a back end adds: attributes that are neither there now nor in ``changes``."""
+        """Ignore attributes that a back end adds: those that neither exist now nor are in ``changes``."""
         self._changing = frozenset(changes)
         for own in self._own:
             start = f"{own.path}."
             own.keys = {path.removeprefix(start).split(".")[0] for path in changes if path.startswith(start)}
 
     def lend(self, module: nn.Module) -> None:
-        """Restore and compare what changes in ``module``, a copy of the model, as the model's own."""
+        """Restore and compare the changing state of ``module``, a copy of the model, like the model's own."""
         originals = {own.path: own for own in reversed(self._own)}
         for path, part in _named(module):
             own = originals.get(path)
@@ -369,7 +370,7 @@ class Snapshot:
         return [(f"{path}.{_label(name)}", item) for name, item in below.items()]
 
     def _keep_tables(self, model: nn.Module, weights: bool) -> None:
-        """Keep buffers and parameters, and which tensors these are."""
+        """Keep the values and the identity of buffers and parameters."""
         known = {id(tensor) for tensor in self.tensors.values()}
         for name, part in model.named_modules():
             for kind, table in ((BUFFER, part._buffers), (PARAMETER, part._parameters)):
@@ -426,7 +427,7 @@ def _of_process(value: Any) -> bool:
 
 
 def _named(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Yield path and module of each part of ``model``."""
+    """Return path and module of each part of ``model``."""
     return ((f"{ATTRIBUTE}.{name or 'model'}", part) for name, part in model.named_modules())
 
 
@@ -458,7 +459,7 @@ def same_bits(before: Any, now: Any) -> bool:
 
 
 def near(one: Any, other: Any) -> bool:
-    """Return whether two leaves are equal, or two real tensors but for rounding."""
+    """Return whether two leaves are equal, or are real tensors that differ by rounding alone."""
     if same_bits(one, other):
         return True
     if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
