@@ -1,11 +1,11 @@
-"""Whether a row's times on an accelerator are those of a bare loop with the device's own events.
+"""Compare a row's times on an accelerator with those of a bare loop with the device's own events.
 
 ``accelerator_truth.py DEVICE`` measures programs of known length (a sleeping kernel, a large product, a copy,
 a hundred launches) in turns: a bare loop in a process of its own, ``torchgauge run``, the bare loop again,
 ``--turns`` times. The bare loop takes wall time between two synchronisations and device time between two
 events, over as many steps as last 50 ms. Prints, per program, the ratio of the row's medians to the mean of
-the bare loops before and after it, and exits 1 if one of the ratios of ``latency`` or ``latency_device`` is
-farther than 0.5 % from 1 and farther than the bare loops are from each other.
+the bare loops before and after it. Exits with 1 if a ratio of ``latency`` or ``latency_device`` differs from
+1 by more than 0.5 %, and by more than the bare loops differ from each other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BLOCK_S, WARM_S, BLOCKS = 0.05, 1.0, 30
 
 
 def bare(device: str) -> dict[str, dict[str, float]]:
-    """Return the medians of each program in a loop that nothing of torchgauge takes part in."""
+    """Return the medians of each program in a loop without torchgauge."""
     import torch
 
     sys.path.insert(0, str(SUITE))
@@ -41,7 +41,7 @@ def bare(device: str) -> dict[str, dict[str, float]]:
     torch.backends.cudnn.allow_tf32 = False
     target = torch.device(device)
     backend = torch.get_device_module(target)
-    found: dict[str, dict[str, float]] = {}
+    medians: dict[str, dict[str, float]] = {}
     with torch.no_grad():
         for name, (program, host_inputs) in programs().items():
             inputs = tuple(tensor.to(target) for tensor in host_inputs)
@@ -65,11 +65,11 @@ def bare(device: str) -> dict[str, dict[str, float]]:
                 wall = (time.perf_counter() - start) / steps
                 events = first.elapsed_time(last) / 1e3 / steps
                 blocks.append((wall, events, wall - events))
-            found[name] = {
+            medians[name] = {
                 metric: median(values)
                 for metric, values in zip(METRICS, zip(*blocks, strict=True), strict=True)
             }
-    return found
+    return medians
 
 
 def rows(device: str, store: Path) -> dict[str, dict[str, float]]:
@@ -96,25 +96,25 @@ def environment() -> dict[str, str]:
 
 
 def main() -> None:
-    """Measure, print and end with 1 where a time differs."""
+    """Measure, print, and exit with 1 if a time differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("device")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--bare", action="store_true", help="print one bare loop's medians (used inside)")
-    given = parser.parse_args()
-    if given.bare:
-        print(json.dumps(bare(given.device)))
+    arguments = parser.parse_args()
+    if arguments.bare:
+        print(json.dumps(bare(arguments.device)))
         return
 
     def bare_loop() -> dict[str, dict[str, float]]:
-        command = [sys.executable, __file__, given.device, "--bare"]
+        command = [sys.executable, __file__, arguments.device, "--bare"]
         return run_child(command, json.loads, good=(0,), env=environment()).results
 
     wrong = False
     with tempfile.TemporaryDirectory() as folder:
         before = bare_loop()
-        for turn in range(given.turns):
-            ours, after = rows(given.device, Path(folder, f"store-{turn}")), bare_loop()
+        for turn in range(arguments.turns):
+            ours, after = rows(arguments.device, Path(folder, f"store-{turn}")), bare_loop()
             for program in PROGRAMS:
                 line: dict[str, Any] = {"turn": turn, "program": program}
                 for metric in METRICS:

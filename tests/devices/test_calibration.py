@@ -87,7 +87,7 @@ print(json.dumps(found))
 
 @pytest.mark.torch
 def test_a_burst_does_not_decide_how_fast_a_machine_is(worker) -> None:
-    """A part whose interval is wide is measured once more, with more samples; what lasts stays in them."""
+    """A part with a wide interval is repeated with more samples, which show only lasting slowness."""
     found = worker(BURST, OMP_NUM_THREADS="1")
     assert found["once"][:2] == ["launch_s", 60]
     assert found["once"][2] < 1e-5

@@ -1,4 +1,4 @@
-"""A result that computes when it is read is refused, and read in timed steps if eager returns it too."""
+"""A lazy result is refused; if eager returns a lazy result too, timed steps read it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LAZY = {
     "lazy_in_a_dict": f"out.y.0: torch.Tensor, {COMPUTES}",
     "lazy_later": f"{LATER}out: {MODULE}.Lazy, {COMPUTES}",
 }
-"""Faults, and their reasons."""
+"""Models with lazy results in the back end alone, and the reasons in their rows."""
 READ = {
     "lazy_dict_in_both": f"out is a {MODULE}.LazyDict, {COMPUTES}",
     "types_of_torch": f"out.0 is a torch.nested._internal.nested_tensor.NestedTensor, {COMPUTES}",
 }
-"""Eager's own results that timed steps read, and what their rows say."""
+"""Models whose eager results are lazy, and the fact in their rows."""
 FILE = "configurations:\n  - {name: broken, doc: x, backend: broken}\n"
 
 
@@ -45,7 +45,7 @@ def rows(make_sandbox: Callable[[], Any]) -> dict[str, Result]:
 
 @pytest.mark.parametrize("model", LAZY)
 def test_a_result_that_is_left_to_compute_is_refused(rows: dict[str, Result], model: str) -> None:
-    """It is refused by name, also where it has the name of another class, or comes in later calls."""
+    """The result is refused even if its class has another class's name, or later calls alone return it."""
     assert rows[f"{model} eager"].status is Status.PASS
     row = rows[f"{model} broken"]
     assert (row.status, row.cause, row.reason) == (Status.FAIL_ACCURACY, Cause.CONTRACT, LAZY[model])

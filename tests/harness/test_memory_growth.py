@@ -1,4 +1,4 @@
-"""Memory that steps keep is measured, and marks the row; a cache that fills, and garbage, do not."""
+"""Memory that steps keep is measured and marks the row; garbage and a cache that fills up do not."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_steps_that_keep_nothing_are_not_marked(
 def test_a_lack_of_memory_names_the_growth(
     make_sandbox: Callable[[], Any], kind: str, words: tuple[str, ...], why: str
 ) -> None:
-    """The process is killed, or allocates in vain; its few parameters are not blamed."""
+    """The process is killed or cannot allocate, and the reason does not name its few parameters."""
     box = make_sandbox()
     file = box.store_path.with_name("cheats.yaml")
     file.write_text("configurations:\n" + CONFIGURATION.format(kind=kind), encoding="utf-8")

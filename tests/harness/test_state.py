@@ -1,4 +1,4 @@
-"""All state is put back before everything that is compared, and who writes into it is named."""
+"""All state is restored before every compared run, and a back end that changes it is named."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def rows(make_sandbox: Callable[[], Any]) -> Rows:
 
 @pytest.mark.parametrize(("mode", "model"), [(mode, model) for mode in RIGHT for model in RIGHT[mode]])
 def test_a_program_with_state_passes(rows: Rows, mode: str, model: str) -> None:
-    """Wherever its state is, and whenever it changes it; so does compiled code that does the same."""
+    """The kind of state and the call that changes it do not matter, in eager and in compiled code."""
     for name in ("eager", "aot_eager", *(["broken"] if model not in WRONG[mode] else [])):
         row = rows[f"{model} {name} {mode}"]
         assert (row.status, row.reason) == (Status.PASS, ""), name
@@ -95,7 +95,7 @@ def test_a_program_with_state_passes(rows: Rows, mode: str, model: str) -> None:
 
 @pytest.mark.parametrize(("mode", "model"), [(mode, model) for mode in WRONG for model in WRONG[mode]])
 def test_the_back_end_that_is_wrong_is_named(rows: Rows, mode: str, model: str) -> None:
-    """It writes what eager leaves, loses what eager writes, or does not follow its inputs; eager passes."""
+    """A back end adds or loses a change of state, or does not follow its inputs; eager passes."""
     assert (rows[f"{model} eager {mode}"].status, rows[f"{model} eager {mode}"].reason) == (Status.PASS, "")
     row = rows[f"{model} broken {mode}"]
     assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)

@@ -94,7 +94,7 @@ def test_wrong_results_beside_chance_are_found(rows: Rows, model: str, reason: s
 
 
 def test_a_number_near_zero_may_have_the_other_sign(rows: Rows) -> None:
-    """Errors of a step add up: an activation lets through another number, whose gradient is large."""
+    """Errors of a step add up: an activation passes another element, whose gradient is large."""
     row = rows["flips_an_activation aot_eager"]
     assert (row.status, row.reason) == (Status.PASS, "")
     assert "linear.weight" in str(dict(row.facts)["rounded"])
@@ -165,7 +165,7 @@ def test_a_failure_of_the_judge_is_ours(rows: Rows, configuration: str) -> None:
 
 @pytest.mark.parametrize(("model", "fact"), [("sums_in_any_order", "rounded"), ("sorts_sums", "ties")])
 def test_eager_may_repeat_itself_but_for_rounding(rows: Rows, model: str, fact: str) -> None:
-    """Sums in another order are no fault, in the check and while timed; the row names what they move."""
+    """Sums in another order are not a fault, in the check and in timed steps; the row names the results."""
     for configuration in ("eager", "aot_eager"):
         row = rows[f"{model} {configuration}"]
         assert (row.status, row.reason) == (Status.PASS, "")

@@ -69,7 +69,7 @@ def remembered(key: Callable[[torch.Tensor], Any]) -> Callable[[Call], Call]:
 
 
 def remembered_later(compiled: Call) -> Call:
-    """Compute a result for the first nine calls with each input, and hand it out from then on."""
+    """Compute results in the first nine calls with each input, and return the last one from then on."""
     kept: dict[Any, Any] = {}
     counts: dict[Any, int] = {}
 

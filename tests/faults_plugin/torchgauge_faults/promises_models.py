@@ -142,7 +142,7 @@ returns("plain_values", lambda m, x, y: {"y": y, "n": 3, "f": 0.5, "s": "text", 
 returns("steep", lambda m, x, y: y * 1e4)  # timed steps move its parameters
 
 
-# --- results that are left to compute --------------------------------------------------------
+# --- lazy results ----------------------------------------------------------------------------
 
 
 class Lazy(torch.Tensor):
@@ -161,11 +161,11 @@ class Lazy(torch.Tensor):
 
 
 class Forged(Lazy):
-    """The same under another name."""
+    """A lazy tensor that has the name of ``torch.Tensor``."""
 
 
 class LazyDict(dict[str, Any]):
-    """A mapping that computes what it is asked for."""
+    """A mapping that computes its items when it is read."""
 
     def items(self) -> Any:
         time.sleep(0.003)
@@ -173,7 +173,7 @@ class LazyDict(dict[str, Any]):
 
 
 class LazyList(list[Any]):
-    """A sequence of the same kind."""
+    """A sequence that computes its items when it is read."""
 
     def __iter__(self) -> Any:
         return (compute() for compute in super().__iter__())
@@ -185,7 +185,7 @@ later: list[int] = []
 
 
 def lazy_later(_: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return a tensor that is left to compute, from the sixtieth call on."""
+    """Return a lazy tensor from the sixtieth call on."""
     later.append(1)
     return y if len(later) < 60 else Lazy(lambda: y * 1, y)
 

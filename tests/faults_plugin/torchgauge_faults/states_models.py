@@ -1,6 +1,7 @@
-"""The worker's half of the suite ``states``: programs with state wherever there may be some.
+"""The worker's half of the suite ``states``: programs with every kind of state.
 
-``broken()`` is the back end's form of a program. Right programs have none, or one that loses a change.
+``broken()`` replaces the call of a program in the back end under test. Correct programs have no
+``broken()``, or one that loses a change of state.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ KINDS: dict[str, type[Program]] = {}
 LATE: list[int] = []
 """One item for each call of a program that is wrong in later calls."""
 KEPT: list[torch.Tensor] = []
-"""What a back end remembers, out of the program's reach."""
+"""Values that a back end keeps outside of the program's state."""
 
 
 class Notes:
-    """A user's object."""
+    """An object of a user's class."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -54,7 +55,7 @@ class Program(torch.nn.Module):
 
 
 class CountsInALayer(Program):
-    """In an attribute of a module whose class is PyTorch's."""
+    """A program that counts calls in an attribute of a PyTorch module."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +70,7 @@ class CountsInALayer(Program):
 
 
 class NotesInALayer(CountsInALayer):
-    """In an object in such an attribute."""
+    """A program that counts calls in an object in an attribute of a PyTorch module."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +82,7 @@ class NotesInALayer(CountsInALayer):
 
 
 class HookWrites(CountsInALayer):
-    """What a layer has returned, into the layer."""
+    """A program whose forward hook stores a layer's result in the layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +100,7 @@ class HookWrites(CountsInALayer):
 
 
 class Averages(Program):
-    """Of its inputs, in a parameter, also in inference."""
+    """A program that averages its inputs in a parameter, in inference too."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +116,7 @@ class Averages(Program):
 
 
 class AveragesInData(Averages):
-    """Without PyTorch's noticing it."""
+    """A program that averages through ``.data``, which no version counter shows."""
 
     def forward(self, x: torch.Tensor) -> Any:
         self.mean.data.mul_(0.9).add_(x.mean(0), alpha=0.1)
@@ -123,7 +124,7 @@ class AveragesInData(Averages):
 
 
 class CachesEachTenth(Program):
-    """A row of its inputs, in each tenth call."""
+    """A program that caches a row of its inputs in every tenth call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +142,7 @@ class CachesEachTenth(Program):
 
 
 class CachesInALayer(CachesEachTenth):
-    """The same, and one that nobody puts back counts: its class."""
+    """A program that caches in a layer, by a counter in its class, which is not restored."""
 
     count = 0
 
@@ -154,7 +155,7 @@ class CachesInALayer(CachesEachTenth):
 
 
 class AveragesEachTenth(CachesEachTenth):
-    """In a parameter."""
+    """A program that averages its inputs in a parameter in every tenth call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,7 +170,7 @@ class AveragesEachTenth(CachesEachTenth):
 
 
 class Norms(Program):
-    """Of batches, in the buffers of a layer."""
+    """A program with the buffers of a batch norm."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,7 +181,7 @@ class Norms(Program):
 
 
 class Gradients(Program):
-    """Of an input."""
+    """A program with an input that requires a gradient."""
 
     def inputs(self) -> tuple[Any, ...]:
         return torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE, requires_grad=True)
@@ -190,7 +191,7 @@ class Gradients(Program):
 
 
 class Tokens(Program):
-    """Of one dimension."""
+    """A program whose input is one row of tokens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,7 +205,7 @@ class Tokens(Program):
 
 
 class Offsets(Tokens):
-    """Of bags of tokens, which must rise."""
+    """A program with offsets of bags of tokens, which must be sorted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -218,7 +219,7 @@ class Offsets(Tokens):
 
 
 class Refuses(Program):
-    """Values that are not its author's."""
+    """A program that raises for values that are not its author's."""
 
     def forward(self, x: torch.Tensor) -> Any:
         if not torch.compiler.is_compiling() and float(x[0, 0]) != self.first:
@@ -232,7 +233,7 @@ class Refuses(Program):
 
 
 class Overflows(Program):
-    """If an input is small."""
+    """A program that returns NaN if an input is small."""
 
     def inputs(self) -> tuple[Any, ...]:
         return (torch.rand(SIDE, SIDE) + 1.0,)
@@ -241,11 +242,11 @@ class Overflows(Program):
         return self.linear((x - 0.9).log())
 
 
-# --- a back end that writes what eager leaves ------------------------------------------------
+# --- back ends that change state that eager keeps --------------------------------------------
 
 
 class Permutes(Program):
-    """The rows of a weight, whose sum stays."""
+    """A back end that permutes the rows of a weight, whose sum stays."""
 
     def broken(self, x: torch.Tensor) -> Any:
         y = self.linear(x)
@@ -254,6 +255,8 @@ class Permutes(Program):
 
 
 class Freezes(Program):
+    """A back end that clears ``requires_grad`` of a bias."""
+
     def broken(self, x: torch.Tensor) -> Any:
         y = self.linear(x)
         self.linear.bias.requires_grad_(False)
@@ -261,7 +264,7 @@ class Freezes(Program):
 
 
 class Evaluates(Norms):
-    """It sets its norm to evaluation."""
+    """A back end that switches a batch norm to evaluation."""
 
     def broken(self, x: torch.Tensor) -> Any:
         y = self.right(x)
@@ -270,7 +273,7 @@ class Evaluates(Norms):
 
 
 class Scales(Program):
-    """A plain attribute."""
+    """A back end that changes a number in an attribute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -286,13 +289,15 @@ class Scales(Program):
 
 
 class ScalesATensor(Scales):
+    """A back end that changes a tensor in an attribute."""
+
     def __init__(self) -> None:
         super().__init__()
         self.scale = torch.ones(SIDE)
 
 
 class Replaces(Program):
-    """A weight by another one."""
+    """A back end that replaces a weight."""
 
     def broken(self, x: torch.Tensor) -> Any:
         y = self.linear(x)
@@ -301,7 +306,7 @@ class Replaces(Program):
 
 
 class WritesLate(Program):
-    """A weight once, when it is timed."""
+    """A back end that changes a weight once, in the sixtieth call."""
 
     def broken(self, x: torch.Tensor) -> Any:
         LATE.append(0)
@@ -313,7 +318,7 @@ class WritesLate(Program):
 
 
 class Counts(Program):
-    """Its calls."""
+    """A program that counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -325,7 +330,7 @@ class Counts(Program):
 
 
 class CountsTwice(Counts):
-    """In each fifth call."""
+    """A back end that counts every fifth call twice."""
 
     def broken(self, x: torch.Tensor) -> Any:
         LATE.append(0)
@@ -334,7 +339,7 @@ class CountsTwice(Counts):
 
 
 class MovesItsMean(Norms):
-    """In each fifth call."""
+    """A back end that moves the mean of a batch norm in every fifth call."""
 
     def broken(self, x: torch.Tensor) -> Any:
         LATE.append(0)
@@ -345,7 +350,7 @@ class MovesItsMean(Norms):
 
 
 class WrongSlope(Gradients):
-    """Of an input, in each third call."""
+    """A back end whose gradient of an input is wrong in every third call."""
 
     def broken(self, x: torch.Tensor, y: torch.Tensor) -> Any:
         LATE.append(0)
@@ -354,11 +359,11 @@ class WrongSlope(Gradients):
         return self.linear(x) + (3.0 * z - 2.0 * z.detach() if wrong else z)
 
 
-# --- a back end that is right for the first inputs only --------------------------------------
+# --- back ends that are right for the first inputs only --------------------------------------
 
 
 class Stale(Program):
-    """Its result is the first one."""
+    """A back end that returns its first result for all inputs."""
 
     def broken(self, *args: Any) -> Any:
         if not KEPT:
@@ -367,10 +372,12 @@ class Stale(Program):
 
 
 class StaleTokens(Stale, Tokens):
-    pass
+    """A back end that returns its first result for all tokens."""
 
 
 class StaleMask(Stale):
+    """A back end that returns its first result for all boolean inputs."""
+
     def inputs(self) -> tuple[Any, ...]:
         return (torch.rand(SIDE, SIDE) > 0.5,)
 
@@ -379,7 +386,7 @@ class StaleMask(Stale):
 
 
 class StaleBeside(Tokens):
-    """It follows the numbers, and not the tokens beside them."""
+    """A back end that follows the numbers, but not the tokens beside them."""
 
     def inputs(self) -> tuple[Any, ...]:
         return torch.randint(0, 32, (SIDE, 1)), torch.randn(SIDE, SIDE)
@@ -394,21 +401,21 @@ class StaleBeside(Tokens):
 
 
 class StaleNorm(Stale):
-    """It does not depend on the size of its inputs."""
+    """A stale back end of a program that does not depend on the size of its inputs."""
 
     def right(self, x: torch.Tensor) -> Any:
         return self.linear(functional.normalize(x))
 
 
 class StaleChoice(Stale):
-    """A whole number."""
+    """A stale back end of a program that returns integers."""
 
     def right(self, x: torch.Tensor) -> Any:
         return self.linear(x).argmax(-1)
 
 
 class StaleTraining(Program):
-    """It learns from its first inputs."""
+    """A back end that trains on its first inputs only."""
 
     def broken(self, x: torch.Tensor) -> Any:
         if not KEPT:
@@ -417,7 +424,7 @@ class StaleTraining(Program):
 
 
 class Specialised(Program):
-    """It follows other inputs, and is wrong for them."""
+    """A back end that follows other inputs, but is wrong for them."""
 
     def broken(self, x: torch.Tensor) -> Any:
         if not KEPT:

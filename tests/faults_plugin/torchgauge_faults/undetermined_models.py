@@ -69,7 +69,7 @@ class WrongTop(TopOfEqualScores):
 
 
 class WrongTie(Program):
-    """Compiled, a place where rounding decides is that of an element with another value."""
+    """Compiled code returns the index of another value where rounding decides the order."""
 
     def forward(self, x: torch.Tensor) -> Any:
         places = self.scores(x).sort().indices
@@ -79,7 +79,7 @@ class WrongTie(Program):
 
 
 class TwiceTheSame(TopOfEqualScores):
-    """Compiled, one of equal elements is there twice."""
+    """Compiled code returns the index of one of equal elements twice."""
 
     def forward(self, x: torch.Tensor) -> Any:
         places = self.scores(x).relu().topk(SIDE).indices
@@ -91,7 +91,7 @@ class TwiceTheSame(TopOfEqualScores):
 
 
 class NoPlace(TopOfEqualScores):
-    """Compiled, places where rounding decides are outside of the tensor, and are counted from one."""
+    """Compiled code returns indices outside of the tensor where rounding decides; indices begin at one."""
 
     def forward(self, x: torch.Tensor) -> Any:
         shown = super().forward(x)
@@ -101,7 +101,7 @@ class NoPlace(TopOfEqualScores):
 
 
 class FindsAMode(Program):
-    """Rounding decides whether one value is there twice, or three are there once."""
+    """Rounding decides whether one value occurs twice, or three values occur once."""
 
     def forward(self, x: torch.Tensor) -> Any:
         values, places = self.scores(x)[:, :3].mode()
@@ -179,7 +179,7 @@ class WrongNorm(NormOfTwo):
 
 
 class FlipsAnActivation(Program):
-    """One number is as far from zero as errors of a step may add up to; compiled, it is on the other side."""
+    """One preactivation is so near zero that rounding may flip its sign; compiled code flips it."""
 
     wrong = 1.0
 
@@ -231,7 +231,7 @@ class WrongBesideARow(FillsARow):
 
 
 class AddsPads(FillsARow):
-    """The pads are rounded: to the next number is 64."""
+    """Pads are added, and so rounded to a multiple of 64."""
 
     def forward(self, x: torch.Tensor) -> Any:
         return self.shown(x) - 1e9 * (torch.arange(SIDE) % 5 == 0)

@@ -22,7 +22,7 @@ def test_numbers_in_order_stay() -> None:
 
 
 def test_whole_numbers_alone_are_rolled() -> None:
-    """Each is one that the model knows; rows of one element are exchanged."""
+    """The model accepts each rolled value; rows of one element are exchanged."""
     tokens, column, mask = torch.tensor([[1, 2, 3]]), torch.tensor([[1], [2]]), torch.tensor([[True, False]])
     assert alter({"args": (tokens, column, mask), "kwargs": {}}, [tokens, column, mask])
     assert (tokens.tolist(), column.tolist()) == ([[3, 1, 2]], [[2], [1]])

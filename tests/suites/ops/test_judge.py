@@ -134,7 +134,7 @@ def test_any_place_of_an_equal_value_is_right(name: str, words: tuple[int, ...])
 
 
 def test_places_of_equal_values_are_all_different() -> None:
-    """A sort that names one of them twice has lost another."""
+    """A sort that returns one index twice has lost another one."""
 
     def twice(x, dim):
         values, places = x.sort(dim)
@@ -166,7 +166,7 @@ def test_a_stable_order_of_equal_values_is_a_promise() -> None:
 
 
 def test_any_of_equal_values_may_have_the_gradient() -> None:
-    """Which of them has it follows from the order, so nothing is judged; without equal values all is."""
+    """The order decides which value has the gradient, so it is judged only without equal values."""
 
     def backwards(x, *given):
         shown = x.flip(1).sort(*given)

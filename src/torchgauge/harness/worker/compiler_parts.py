@@ -35,7 +35,7 @@ _LARGE_BYTES = 4 << 20
 
 
 class UntellableError(Exception):
-    """A part of the compiler comes from no file."""
+    """A function that is registered with the compiler comes from no file."""
 
 
 def compiler_parts(backend: str) -> str:

@@ -134,8 +134,8 @@ class Observer:
         Unless ``whole``, tensors that eager does not change are compared by their version counters alone, and
         parameters that the scenario's steps move are not restored.
         """
-        known = self._snapshot.tensors.keys() & self._changing
-        paths = [*(known | {*self._snapshot.touched()}) - self._moving]
+        changing = self._snapshot.tensors.keys() & self._changing
+        paths = [*(changing | {*self._snapshot.touched()}) - self._moving]
         self._changed(paths, {self.runner})
         self._runners.add(self.runner)
         if whole:
@@ -187,8 +187,8 @@ class Observer:
 
     def left(self) -> Observation:
         """Return the state that changed in the steps since the last :meth:`restore`."""
-        known = self._snapshot.tensors.keys() & self._changing
-        return self._without(self._changed([*known - self._moving], set()), tuple(self._unsettled))
+        changing = self._snapshot.tensors.keys() & self._changing
+        return self._without(self._changed([*changing - self._moving], set()), tuple(self._unsettled))
 
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
         """Return both, each with the old values of paths that only the other has, without unsettled ones."""

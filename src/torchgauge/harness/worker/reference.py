@@ -80,16 +80,16 @@ def float64_reference(
     def again(later: int, dtype: Any = None) -> Observation:
         return observe(dtype, later=later)[0]
 
-    known = Reference(alone, None, host, drew, eager_of, again=again)
+    reference = Reference(alone, None, host, drew, eager_of, again=again)
     if not fits(sum(p.numel() for p in built.module.parameters()) * 8 * COPIES / 0.8):
-        return replace(known, name=f"{alone}: a float64 copy does not fit")
+        return replace(reference, name=f"{alone}: a float64 copy does not fit")
     try:
         fp64, drew = observe(torch.float64)
     except Exception as error:  # noqa: BLE001  a model need not run in float64
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        return replace(known, name=f"{alone}: no float64 run ({first})")
+        return replace(reference, name=f"{alone}: no float64 run ({first})")
     other = partial(observe, torch.float64, other=True)
-    return replace(known, name="float64 on the host", fp64=fp64, random=drew, other=lambda: other()[0])
+    return replace(reference, name="float64 on the host", fp64=fp64, random=drew, other=lambda: other()[0])
 
 
 def _observe(

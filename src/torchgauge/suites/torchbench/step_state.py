@@ -371,7 +371,7 @@ class Snapshot:
 
     def _keep_tables(self, model: nn.Module, weights: bool) -> None:
         """Keep the values and the identity of buffers and parameters."""
-        known = {id(tensor) for tensor in self.tensors.values()}
+        ids = {id(tensor) for tensor in self.tensors.values()}
         for name, part in model.named_modules():
             for kind, table in ((BUFFER, part._buffers), (PARAMETER, part._parameters)):
                 path = f"{kind}{name or 'model'}"
@@ -379,8 +379,8 @@ class Snapshot:
                     self._containers.append((path, table, table.copy()))
                 usual = (torch.Tensor,) if kind == BUFFER else (nn.Parameter,) if weights else ()
                 for key, tensor in table.items():
-                    if type(tensor) in usual and id(tensor) not in known:
-                        known.add(id(tensor))
+                    if type(tensor) in usual and id(tensor) not in ids:
+                        ids.add(id(tensor))
                         self._keep_tensor(f"{path}.{key}", tensor)
 
     def _keep_optimizer(self, path: str, optimizer: torch.optim.Optimizer) -> None:
