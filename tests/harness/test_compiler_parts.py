@@ -149,7 +149,7 @@ print(json.dumps([before, compiler_parts(backend)]))
 
 @pytest.mark.parametrize("kind", PARTS)
 def test_each_way_of_taking_part_is_seen(tmp_path: Path, kind: str) -> None:
-    """A package is named from the moment in which it registers something."""
+    """The fact names a package as soon as it registers a function or class."""
     (tmp_path / "part.py").write_text("def function(*_): ...\nclass Scheduling: ...\n", encoding="utf-8")
     backend = "mine" if kind == "back end" else "inductor"
     done = subprocess.run(

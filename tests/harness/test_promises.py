@@ -66,7 +66,7 @@ RIGHT = (
     "own_memory",
 )
 RECOMPILED = {"counts", "depends", "lists", "caches", "tables", "nested"}
-"""Programs that dynamo compiles anew in each step, until it runs them in eager, as in the user's program."""
+"""Programs that dynamo recompiles in each step until its limit; eager runs then, as in the user's program."""
 FILE = """configurations:
   - {name: broken, doc: x, backend: broken}
   - {name: documented, doc: x, backend: documented}
@@ -119,7 +119,7 @@ def test_a_lost_change_of_an_attribute_is_found(rows: Rows, model: str) -> None:
 
 @pytest.mark.parametrize("model", sorted(RECOMPILED))
 def test_a_program_that_dynamo_gives_up_is_degraded(rows: Rows, model: str) -> None:
-    """Its results are right, and the row names the limit."""
+    """The results are right, and the row names dynamo's limit."""
     row = rows[f"{model} aot_eager inference"]
     assert (row.status, row.reason) == (Status.PASS, "")
     assert "torch._dynamo hit config.recompile_limit (8)" in row.degraded

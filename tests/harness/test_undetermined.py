@@ -175,7 +175,7 @@ def test_eager_may_repeat_itself_but_for_rounding(rows: Rows, model: str, fact: 
 
 @pytest.mark.parametrize("model", ["sums_of_noise", "noise_as_small_as_rounding", "sorts_drawn_places"])
 def test_numbers_that_no_seed_reaches_are_named(rows: Rows, model: str) -> None:
-    """In float64 noise is as large as in float32, and rounding is not."""
+    """Noise is as large in float64 as in float32, and rounding is smaller."""
     row = rows[f"{model} eager"]
     assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.NONDETERMINISTIC_EAGER)
     assert row.reason.startswith("two seeded eager runs differ: ")

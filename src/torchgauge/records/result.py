@@ -163,7 +163,7 @@ class Result:
 
     @property
     def faster_than_peak(self) -> str:
-        """By how much its steps beat the peak of the device; empty if they do not."""
+        """By how much the steps exceed the peak of the device; empty if they do not."""
         return self._why(Modifier.FASTER_THAN_PEAK)
 
     @property

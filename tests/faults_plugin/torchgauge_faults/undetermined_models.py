@@ -201,7 +201,7 @@ class WrongActivation(FlipsAnActivation):
 
 
 class Scaled(torch.autograd.Function):
-    """The value as it is, with another gradient."""
+    """The identity, with a wrong gradient."""
 
     @staticmethod
     def forward(ctx: Any, value: torch.Tensor, factor: float) -> torch.Tensor:
@@ -219,7 +219,7 @@ class FillsARow(Program):
     wrong = 1.0
 
     def shown(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the layer's output, or what is wrong by a factor in compiled code."""
+        """Return the layer's output, wrong by a factor in compiled code."""
         return self.scores(x) * (self.wrong if compiled() else 1.0)
 
     def forward(self, x: torch.Tensor) -> Any:
@@ -368,7 +368,7 @@ class HasANanScore(Program):
 
 
 def unseeded() -> torch.Generator:
-    """Return a generator that no seed of torchgauge reaches."""
+    """Return a generator that no seed of torchgauge controls."""
     return torch.Generator().manual_seed(int.from_bytes(os.urandom(7), "little"))
 
 

@@ -265,7 +265,7 @@ def test_what_overflows_in_float32_alone_hides_nothing(wrong: float, huge: float
 
 @pytest.mark.parametrize("pad", [-1e9, 1e30, 65504.0])
 def test_small_numbers_beside_pads_are_judged_on_their_own_scale(pad: float) -> None:
-    """The tolerance hides them, and the pads dominate the tensor."""
+    """The tolerance hides errors in small numbers, and the pads dominate the tensor."""
     truth = torch.randn(100, generator=seeded(), dtype=torch.float64) * SMALL
     truth[::5] = pad
     eager, small = truth.float(), truth.abs() < 1.0
@@ -276,7 +276,7 @@ def test_small_numbers_beside_pads_are_judged_on_their_own_scale(pad: float) -> 
 
 
 def test_one_small_number_has_no_scale_of_its_own() -> None:
-    """It may be small by chance, and its rounding is that of the other numbers."""
+    """One number may be small by chance, with the rounding error of the other numbers."""
     truth = torch.randn(100, generator=seeded(), dtype=torch.float64)
     truth[7] = 1e-9
     eager, found = truth.clone(), truth.clone()

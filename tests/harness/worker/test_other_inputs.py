@@ -8,14 +8,14 @@ from torchgauge.harness.worker.other_inputs import alter
 
 
 def test_floating_point_values_are_halved_and_rolled() -> None:
-    """A program that does not depend on their size depends on their order."""
+    """A program that does not depend on the size of values depends on their order."""
     pixels = torch.tensor([[1.0, 2.0, 4.0]])
     assert alter({"args": (pixels,), "kwargs": {}}, [pixels])
     assert pixels.tolist() == [[2.0, 0.5, 1.0]]
 
 
 def test_numbers_in_order_stay() -> None:
-    """Beside pixels, or in one dimension, they may be offsets, lengths or places."""
+    """Sorted integers beside pixels, or in one dimension, may be offsets, lengths or indices."""
     pixels, places, tokens = torch.ones(2, 3), torch.tensor([[0, 1, 2]]), torch.tensor([3, 1, 2])
     assert alter({"args": (pixels,), "kwargs": {"at": places, "ids": tokens}}, [pixels, places, tokens])
     assert (places.tolist(), tokens.tolist()) == ([[0, 1, 2]], [2, 3, 1])

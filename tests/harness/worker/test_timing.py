@@ -143,11 +143,11 @@ def test_blocks_of_an_accelerator_hide_its_late_first_kernel(monkeypatch) -> Non
     clock, late_s, step_s = ScriptedTime(), 8e-5, 3e-4
 
     class Accelerator(FakeSession):
-        """A device that is no host, and whose first kernel after a synchronisation is late."""
+        """An accelerator whose first kernel after a synchronisation is late."""
 
         @property
         def torch_device(self) -> SimpleNamespace:
-            """Something with another type than the host's."""
+            """Return a device whose type is not the host's."""
             return SimpleNamespace(type="accelerator")
 
         def synchronize(self) -> None:

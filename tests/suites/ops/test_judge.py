@@ -113,7 +113,7 @@ def on_device(name: str, device, x, words, *, variant: str = "forward"):
     ],
 )
 def test_any_place_of_an_equal_value_is_right(name: str, words: tuple[int, ...]) -> None:
-    """A device may search backwards; a place that holds another value is wrong."""
+    """A device may search backwards; the index of another value is wrong."""
     own = getattr(torch, name)
     size = EQUAL.shape[1] if words or name != "argmax" else EQUAL.numel()
 
@@ -182,7 +182,7 @@ def test_any_of_equal_values_may_have_the_gradient() -> None:
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 def test_partial_results_may_be_rounded(name: str) -> None:
-    """A device may keep what it adds up in the dtype itself; a wrong term is found."""
+    """A device may round partial results to the dtype; a wrong term is found."""
     drawn = torch.randn(4, 64, generator=torch.Generator().manual_seed(5))
     x = (drawn if name == "cumsum" else 1.0 + 0.05 * drawn).bfloat16()
     step = torch.add if name == "cumsum" else torch.mul

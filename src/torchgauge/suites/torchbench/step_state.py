@@ -37,7 +37,7 @@ ROUNDING = 4.0
 MAX_OBJECTS = 200_000
 """More objects than this are no model any more: the rest is left alone."""
 ATTRIBUTE, BUFFER, PARAMETER = "attribute", "buffer.", "parameter."
-"""How paths of a model's attributes, buffers and parameters begin."""
+"""Prefixes of the paths of a model's attributes, buffers and parameters."""
 _TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"} - {"training"})
 """Attributes of a module that belong to PyTorch and are not state."""
 
@@ -65,7 +65,7 @@ class _Attributes:
 
     @property
     def now(self) -> dict[str, Any]:
-        """The attributes as they are, without functions and modules, and those that only a back end adds."""
+        """The current attributes, without functions, modules and attributes that only a back end adds."""
         return {
             key: value
             for key, value in self.table.items()
