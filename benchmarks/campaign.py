@@ -3,8 +3,8 @@
 Both sides take the same models through accuracy, eager, inductor and compile time: float32 inference on the
 CPU or on ``--device``, equal batches and images, OMP_NUM_THREADS threads, kernels compiled one after another.
 Each side has a compile cache and a temporary folder of its own that are empty at the start; a side's
-processes share them, as a user's would. The peer takes two processes for a model (accuracy, then performance), torchgauge one
-campaign:
+processes share them, as a user's would. The peer takes two processes for a model (accuracy, then
+performance), torchgauge one campaign:
 
 * ``default`` is ``torchgauge run`` as it is, with warm compilation, peak memory and calibration on top;
 * ``restricted`` leaves out warm compilation and peak memory, which the peer does not measure on their own;
