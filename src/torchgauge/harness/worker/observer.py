@@ -193,7 +193,7 @@ class Observer:
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
         """Return both, each with the old values of paths that only the other has, without unsettled ones."""
         odd = {path: self._before[path] for path in first.keys() ^ second.keys() if path in self._before}
-        one, other = (self._without({**odd, **each}, tuple(self._unsettled)) for each in (first, second))
+        one, other = (self._without({**odd, **run}, tuple(self._unsettled)) for run in (first, second))
         return one, other
 
     def settle(self, runs: Sequence[Observation]) -> None:

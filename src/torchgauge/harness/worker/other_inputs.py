@@ -58,13 +58,13 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) ->
     """
     tensors = [tensor for tensor in _restorable(inputs, restorable) if tensor.numel()]
     inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
-    whole = [each for each in tensors if each.ndim and not (each.is_floating_point() or each.is_complex())]
-    rolled = whole if not inexact and all(each.ndim > 1 for each in whole) else [*filter(_unordered, whole)]
+    whole = [one for one in tensors if one.ndim and not (one.is_floating_point() or one.is_complex())]
+    rolled = whole if not inexact and all(one.ndim > 1 for one in whole) else [*filter(_unordered, whole)]
     with torch.no_grad():
-        for each in inexact:
-            each.mul_(0.5 + 0.4 * (0.618034 * number % 1.0))
-        for each in (*rolled, *inexact):
-            each.copy_(each.roll(1 + number, _last(each)))
+        for tensor in inexact:
+            tensor.mul_(0.5 + 0.4 * (0.618034 * number % 1.0))
+        for tensor in (*rolled, *inexact):
+            tensor.copy_(tensor.roll(1 + number, _last(tensor)))
     return bool(inexact or rolled)
 
 

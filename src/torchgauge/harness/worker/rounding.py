@@ -156,7 +156,7 @@ class Pick(NamedTuple):
             return False
         if (places.sort(self.dim).values.diff(dim=self.dim) == 0).any():
             return False
-        mine, theirs = (self.whole.gather(self.dim, each) for each in (places, self.places))
+        mine, theirs = (self.whole.gather(self.dim, indices) for indices in (places, self.places))
         alike = (pick.whole for pick in others if pick.whole.shape == self.whole.shape)
         sway = max(float(_gap(whole, self.whole).max()) for whole in alike)
         size = _reals(theirs).abs().view_as(theirs)
