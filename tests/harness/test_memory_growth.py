@@ -19,7 +19,7 @@ LEAKS = {
     "inference": ("keeps_64_kib", "keeps_untouched", "keeps_python_objects", "keeps_outputs"),
     "training": ("keeps_64_kib", "keeps_graph"),
 }
-HONEST = ("eager", "honest", "keeps_20", "keeps_500", "keeps_little", "leaves_cycles")
+HONEST = ("eager", "honest", "keeps_20", "keeps_100", "keeps_little", "leaves_cycles")
 CASES = [(mode, kind) for mode, kinds in LEAKS.items() for kind in kinds]
 
 

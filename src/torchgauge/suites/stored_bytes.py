@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 
@@ -17,7 +18,19 @@ def stored_bytes(tensors: Iterable[Any]) -> int:
         value = pending.pop()
         if hasattr(value, "__tensor_flatten__"):
             pending += [getattr(value, name) for name in value.__tensor_flatten__()[0]]
+        elif str(value.layout) != "torch.strided":
+            pending += parts_of_sparse(value)
         else:
             storage = value.untyped_storage()
             storages[value.device, storage.data_ptr()] = storage.nbytes()
     return sum(storages.values())
+
+
+def parts_of_sparse(value: Any) -> list[Any]:
+    """The dense tensors that a sparse one consists of."""
+    names = ("_indices", "_values", "crow_indices", "ccol_indices", "col_indices", "row_indices", "values")
+    found = []
+    for name in names:
+        with suppress(RuntimeError, NotImplementedError):  # each layout has some of them
+            found.append(getattr(value, name)())
+    return found

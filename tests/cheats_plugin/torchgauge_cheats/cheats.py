@@ -178,7 +178,7 @@ KINDS: dict[str, Callable[[Call], Call]] = {
     "keeps_graph": keeping(lambda out, _: out.sum() * torch.ones(4096).requires_grad_()),
     "keeps_to_the_limit": keeping_to_the_limit,
     "keeps_20": keeping(lambda *_: torch.ones(16384), 20),
-    "keeps_500": keeping(lambda *_: torch.ones(16384), 500),
+    "keeps_100": keeping(lambda *_: torch.ones(16384), 100),
     "keeps_little": keeping(lambda *_: torch.ones(64)),
     "leaves_cycles": leaving_cycles,
     "by_sample": remembered(lambda x: tuple(x.flatten()[::97].tolist())),

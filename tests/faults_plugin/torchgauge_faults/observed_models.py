@@ -124,11 +124,15 @@ class CountsWrong(Layer):
         return self.linear(x)
 
 
+TIMED: set[str] = set()
+"""Models of this process that were timed: no state of a module, so nobody puts it back."""
+
+
 class WrongLater(Layer):
     def forward(self, x: torch.Tensor) -> Any:
         if not torch.compiler.is_compiling():
-            self.notice()
-            return self.linear(x) + (0.5 if self.stale else 0.0)
+            TIMED.update(["wrong_later"] if round_number() is not None else [])
+            return self.linear(x) + (0.5 if TIMED else 0.0)
         return self.linear(x)
 
 

@@ -14,7 +14,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +23,7 @@ from torchgauge.devices.session import Absent, DeviceSession, MemoryReading
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.records import Measurement, absent
-from torchgauge.suites.stored_bytes import stored_bytes
+from torchgauge.suites.stored_bytes import parts_of_sparse, stored_bytes
 from torchgauge.suites.suite import HOST
 
 STEPS = 2
@@ -133,7 +133,7 @@ def tensor_bytes(*roots: Any, kind: str = HOST) -> int:
         if not isinstance(value, torch.Tensor):
             pending.extend(_below(value))
         elif value.layout is not torch.strided:
-            pending += _of_sparse(value)
+            pending += parts_of_sparse(value)
         elif hasattr(value, "__tensor_flatten__"):  # it holds others, and has no storage of its own
             pending += [getattr(value, name) for name in value.__tensor_flatten__()[0]]
         elif value.device.type == kind:
@@ -176,16 +176,6 @@ def fits(count: float) -> bool:
         return count < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
         return True
-
-
-def _of_sparse(value: Any) -> list[Any]:
-    """The dense tensors that a sparse one consists of."""
-    names = ("_indices", "_values", "crow_indices", "ccol_indices", "col_indices", "row_indices", "values")
-    found = []
-    for name in names:
-        with suppress(RuntimeError, NotImplementedError):  # each layout has some of them
-            found.append(getattr(value, name)())
-    return found
 
 
 def _below(value: Any) -> Iterable[Any]:
