@@ -28,6 +28,7 @@ RIGHT = {
 }
 WRONG = {
     "inference": {
+        "stale_tokens": "out: the result stays the same where the inputs change",
         "counts_in_a_layer": "after.attribute.linear.calls: 0 instead of 1",
         "notes_in_a_layer": "after.attribute.linear.notes.calls: 0 instead of 1",
         "hook_writes": "structure differs: after.attribute.linear.last",
@@ -41,7 +42,6 @@ WRONG = {
         "writes_late": "right before timing, ",
         "counts_twice": "right before timing, wrong while timed: after.attribute.model.calls: ",
         "stale": "out: the result stays the same where the inputs change",
-        "stale_tokens": "out: the result stays the same where the inputs change",
         "stale_mask": "out: the result stays the same where the inputs change",
         "stale_norm": "out: the result stays the same where the inputs change",
         "stale_choice": "out: the result stays the same where the inputs change",

@@ -76,7 +76,7 @@ def product_times(session: DeviceSession, dtype: str, repeats: int = REPEATS) ->
     """Side n of a square product in ``dtype`` that takes about 30 ms, and the seconds of each repetition."""
     import torch
 
-    multiply = torch._int_mm if dtype == "int8" else torch.mm
+    multiply = getattr(torch, "_int_mm", torch.mm) if dtype == "int8" else torch.mm
 
     def operand(size: int) -> Any:
         return torch.ones(size, size, dtype=getattr(torch, dtype), device=session.torch_device)

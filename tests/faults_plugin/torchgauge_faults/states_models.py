@@ -372,7 +372,10 @@ class Stale(Program):
 
 
 class StaleTokens(Stale, Tokens):
-    """A back end that returns its first result for all tokens."""
+    """A back end that returns its first result for all tokens, which are two rows."""
+
+    def inputs(self) -> tuple[Any, ...]:
+        return (torch.randint(0, 32, (2, SIDE)),)
 
 
 class StaleMask(Stale):

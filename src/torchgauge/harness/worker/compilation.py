@@ -197,13 +197,14 @@ def own_code() -> Iterator[None]:
 
     Without regions, dynamo counts the codes of a function over all cases. Torch before 2.13 has no regions.
     """
-    from torch._dynamo import eval_frame
+    import torch._dynamo
 
-    numbers = getattr(eval_frame, "_next_isolate_recompiles_id", None)
+    frames = getattr(torch._dynamo, "eval_frame", None)
+    numbers = getattr(frames, "_next_isolate_recompiles_id", None)
     if numbers is None:
         yield
         return
-    context, number = eval_frame._TorchDynamoContext, next(numbers)
+    context, number = getattr(frames, "_TorchDynamoContext"), next(numbers)  # noqa: B009
     begin = context.__init__
 
     def begin_apart(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -52,14 +52,17 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) ->
     """Put other values into the ``restorable`` tensors of ``inputs``; return whether there was one.
 
     Values are rolled along the last dimension that has more than one element, so the model accepts each of
-    them. Floating-point values are also multiplied by a number from 0.5 to 0.9. Sorted integers may be
-    offsets or indices, which operators need not check. They stay, unless all tensors hold integers in two
-    dimensions or more. Each ``number`` gives other values.
+    them. Floating-point values are also multiplied by a number from 0.5 to 0.9. Integers may be offsets,
+    indices or pointers, which operators need not check: those of a graph ended a process, and a list of
+    parents became a cycle. So they change only if no tensor has floating-point values, in two dimensions or
+    more, and not if they are sorted. Each ``number`` gives other values.
     """
     tensors = [tensor for tensor in _restorable(inputs, restorable) if tensor.numel()]
     inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
     whole = [one for one in tensors if one.ndim and not (one.is_floating_point() or one.is_complex())]
-    rolled = whole if not inexact and all(one.ndim > 1 for one in whole) else [*filter(_unordered, whole)]
+    rolled = [
+        one for one in whole if one.dtype == torch.bool or (not inexact and one.ndim > 1 and _unordered(one))
+    ]
     with torch.no_grad():
         for tensor in inexact:
             tensor.mul_(0.5 + 0.4 * (0.618034 * number % 1.0))
@@ -74,9 +77,7 @@ def _last(tensor: torch.Tensor) -> int | None:
 
 
 def _unordered(tensor: torch.Tensor) -> bool:
-    """Return whether ``tensor`` is boolean, or has a row that is not sorted in either direction."""
-    if tensor.dtype == torch.bool:
-        return True
+    """Return whether ``tensor`` has a row that is not sorted in either direction."""
     dim = _last(tensor) or 0
     steps = tensor.diff(dim=dim)
     return not bool(((steps >= 0).all(dim) | (steps <= 0).all(dim)).all())
@@ -187,6 +188,8 @@ class OtherInputs:
             if not found or checks.differs(state, self._eager, found, None).ok:
                 return ""
             verdict = checks.differs(state, self._eager, found, self)
+            if not verdict.ok and not checks.repeats(checks.eager, observe()):
+                return ""  # eager has gone wrong itself, which its own row reports
             before = {} if verdict.ok else observe(call)
         except Exception:  # noqa: BLE001  a model may refuse these values
             return ""
