@@ -45,7 +45,6 @@ WRONG = {
         "stale_mask": "out: the result stays the same where the inputs change",
         "stale_norm": "out: the result stays the same where the inputs change",
         "stale_choice": "out: the result stays the same where the inputs change",
-        "stale_beside": "wrong with other inputs: out: largest error",
         "specialised": "wrong with other inputs: out: largest error",
     },
     "training": {

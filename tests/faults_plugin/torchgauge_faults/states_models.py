@@ -388,21 +388,6 @@ class StaleMask(Stale):
         return self.linear(mask.float())
 
 
-class StaleBeside(Tokens):
-    """A back end that follows the numbers, but not the tokens beside them."""
-
-    def inputs(self) -> tuple[Any, ...]:
-        return torch.randint(0, 32, (SIDE, 1)), torch.randn(SIDE, SIDE)
-
-    def right(self, tokens: torch.Tensor, x: torch.Tensor) -> Any:
-        return self.linear(self.table(tokens)[:, 0]) + x
-
-    def broken(self, tokens: torch.Tensor, x: torch.Tensor) -> Any:
-        if not KEPT:
-            KEPT.append(tokens.clone())
-        return self.right(KEPT[0], x)
-
-
 class StaleNorm(Stale):
     """A stale back end of a program that does not depend on the size of its inputs."""
 
