@@ -19,7 +19,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,7 @@ class _Case:
         import torch
 
         from torchgauge.harness.scenarios.scenario import implementation_for
+        from torchgauge.harness.worker.observer import Observer
         from torchgauge.harness.worker.reference import SeedWatch, float64_reference
         from torchgauge.harness.worker.subjects import make_subject
         from torchgauge.records import Workload
@@ -95,12 +96,13 @@ class _Case:
 
         workload = Workload(suite.name, entry.name, mode, dtype, entry.batch[mode], shape=entry.shape)
         built = resolve(suite.builder)(workload, entry.recipe)
-        self.scenario = import_module(implementation_for(mode, suite))
+        scenario = import_module(implementation_for(mode, suite))
         torch.set_grad_enabled(mode == "training")
-        self.reference = reference or float64_reference(built, workload, self.scenario, True)
+        self.reference = reference or float64_reference(built, workload, scenario, True)
         self.subject = make_subject(built, workload, SeedWatch(torch.manual_seed), torch.device("cpu"))
         self.tolerance = tolerance_for(workload, entry)
-        self.eager = self.scenario.observe(self.subject)
+        self.observer = Observer(scenario, self.subject)
+        self.eager = self.observer.observe()
         self.kept: dict[str, dict[str, Any]] = {}
 
     def rows(self, backend: str) -> Iterator[dict[str, Any]]:
@@ -122,13 +124,12 @@ class _Case:
         import torch
 
         if backend == AGAIN:
-            return self.scenario.observe(self.subject)
+            return self.observer.observe()
         if backend == NATIVE:
             with torch.backends.mkldnn.flags(enabled=False):
-                return self.scenario.observe(self.subject)
+                return self.observer.observe()
         torch._dynamo.reset()
-        call = torch.compile(self.subject.module, backend=backend)
-        return self.scenario.observe(replace(self.subject, call=call))
+        return self.observer.observe(torch.compile(self.subject.module, backend=backend))
 
 
 def sums(  # noqa: PLR0917  a tensor with its references

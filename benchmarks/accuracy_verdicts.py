@@ -136,6 +136,7 @@ class ModelRun:
 
         from torchgauge.harness.scenarios.scenario import implementation_for
         from torchgauge.harness.worker.accuracy import compare, nonfinite
+        from torchgauge.harness.worker.observer import Observer
         from torchgauge.harness.worker.reference import SeedWatch, float64_reference
         from torchgauge.harness.worker.subjects import make_subject
         from torchgauge.records import Workload
@@ -150,7 +151,8 @@ class ModelRun:
             self.reference = float64_reference(built, workload, scenario, True)
         fp64 = self.reference.fp64
         subject = make_subject(built, workload, SeedWatch(torch.manual_seed), torch.device("cpu"))
-        eager, again = scenario.observe(subject), scenario.observe(subject)
+        observer = Observer(scenario, subject)
+        eager, again = observer.observe(), observer.observe()
         ours, theirs = tolerance_for(workload, entry), peer_rule(name, entry.name, mode, dtype)
         judge = Judge(where, ours, theirs, self.file)
         repeated = compare(eager, again, None, ours, own_scale=False)
@@ -161,8 +163,7 @@ class ModelRun:
         for backend in filter(None, self.options.backend.split(",")):
             torch._dynamo.reset()
             try:
-                call = torch.compile(subject.module, backend=backend)
-                found = scenario.observe(replace(subject, call=call))
+                found = observer.observe(torch.compile(subject.module, backend=backend))
             except Exception as error:  # noqa: BLE001  a compiler that raises gives no result to judge
                 _say(self.file, "skip", where, reason=f"{backend}: {type(error).__name__}: {error}"[:200])
                 continue
