@@ -23,15 +23,6 @@ RELATIVE, ABSOLUTE_S = 0.02, 20e-6
 METRICS = ("latency", "latency_device", "launch_overhead")
 
 
-def install(folder: Path) -> str:
-    """Make ``planned_suite`` an installed package below ``folder``; the search path that finds it."""
-    information = folder / "planned_suite-1.0.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: planned-suite\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[torchgauge.suites]\nplanned = planned_suite:SUITE\n")
-    return os.pathsep.join(filter(None, [str(folder), str(SUITE), os.environ.get("PYTHONPATH", "")]))
-
-
 def measure(folder: Path, models: str, configs: str, seconds: float) -> list:
     """The rows of one run."""
     from planned_models import PLAN
@@ -40,7 +31,7 @@ def measure(folder: Path, models: str, configs: str, seconds: float) -> list:
     from torchgauge.results.store import Store
 
     variables = {
-        "PYTHONPATH": install(folder / "site"),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(SUITE), os.environ.get("PYTHONPATH", "")])),
         "TORCHGAUGE_SIMULATED_DEVICE": "asyncsim",
         "TORCHGAUGE_ASYNCSIM_PLAN": PLAN,
         "OMP_NUM_THREADS": "1",

@@ -49,17 +49,9 @@ def load(neighbours: int) -> Iterator[None]:
             process.wait()
 
 
-def install(folder: Path) -> None:
-    """Make ``slowed_suite`` an installed package for every interpreter that has ``folder`` on its path."""
-    information = folder / "slowed_suite-1.0.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: slowed-suite\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[torchgauge.suites]\nslowed = slowed_suite:SUITE\n")
-
-
 def trial(effect: float, rare: str, folder: Path, seed: int) -> dict:
     """One ``torchgauge ab`` with a head slower by ``effect``, or with the slow steps that ``rare`` says."""
-    path = [str(folder), str(SUITE), os.environ.get("PYTHONPATH", "")]
+    path = [str(SUITE), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torchgauge.cli.main", "ab", "slowed", "--device", "cpu"]
     command += ["--config", "eager", "--threads", "1", "--base-env", "SLOWED_BY=0"]
@@ -155,7 +147,6 @@ def main() -> None:
     random.Random(args.seed).shuffle(wanted)
     done = []
     with tempfile.TemporaryDirectory() as folder, load(args.neighbours):
-        install(Path(folder))
         time.sleep(args.settle)
         for number, (effect, rare) in enumerate(wanted):
             done.append(trial(effect, rare, Path(folder), args.seed + number))

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,16 @@ OF_A_HOOK = (
 )
 """What git sets for the hooks that it runs, and what would lead a test's own git to this repository."""
 
+
+HIDES = """
+import importlib.abc, sys
+class Hidden(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "{package}":
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hidden())
+"""
+"""A ``sitecustomize`` that hides an installed package."""
 
 NURSERY = pytest.StashKey[tuple[str, Any]]()
 """The folder and the process from which commands take warm hosts (:mod:`warm_hosts`)."""
@@ -104,3 +114,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     if gone and not any("::" in each for each in config.option.file_or_dir):
         raise pytest.UsageError(f"{NIGHTLY} names no test by {', '.join(gone)}")
+
+
+@pytest.fixture
+def hide_package(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that hides an installed package, and returns the ``PYTHONPATH`` which does so."""
+
+    def hide(package: str) -> str:
+        (tmp_path / "sitecustomize.py").write_text(HIDES.format(package=package), "utf-8")
+        return os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH", ""))))
+
+    return hide

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,16 +33,6 @@ import torch
 torch.erf = lambda *a, **k: os.abort()
 """
 """Stands before the real package: when the database is imported, one of its operators ends the process."""
-
-HIDES = """
-import importlib.abc, sys
-class Hidden(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name == "expecttest":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Hidden())
-"""
-"""A ``sitecustomize`` that hides an installed package."""
 
 
 def torchgauge(verb: str, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -114,10 +105,11 @@ def test_an_operator_that_aborts_costs_one_row(tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.torch
-def test_without_the_test_package_every_row_says_what_to_install(tmp_path: Path) -> None:
+def test_without_the_test_package_every_row_says_what_to_install(
+    tmp_path: Path, hide_package: Callable[[str], str]
+) -> None:
     """The rows of each dtype are skipped with the line to type, and the run ends as one without results."""
-    (tmp_path / "sitecustomize.py").write_text(HIDES, "utf-8")
-    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH", ""))))
+    path = hide_package("expecttest")
     words = ("--device", "cpu", "--ops", "add,exp", "--dtype", "float32,bfloat16", "--json")
     done = torchgauge("ops", tmp_path, *words, PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 3, done.stderr

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from torchgauge.results.store import RunFolder, Store
 
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
 PLUGIN = Path(__file__).resolve().parents[1] / "faults_plugin"
+CHEATS = PLUGIN.with_name("cheats_plugin")
 MARKER = "TORCHGAUGE_TEST_MARKER"
 QUICK = (
     "--measure-seconds",
@@ -219,6 +220,23 @@ def ending() -> type[Ending]:
 def make_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Sandbox]:
     """Sandboxes that several tests share."""
     return lambda: Sandbox(tmp_path_factory.mktemp("sandbox"))
+
+
+@pytest.fixture(scope="session")
+def cheats() -> Callable[..., dict[str, Any]]:
+    """Return a function that gives ``box`` configurations of ``tests/cheats_plugin``, one of each kind.
+
+    It returns the file of the configurations and the ``PYTHONPATH`` that a run with them needs.
+    """
+
+    def configure(box: Sandbox, kinds: Sequence[str]) -> dict[str, Any]:
+        file = box.store_path.with_name("cheats.yaml")
+        line = "  - {{name: {kind}, doc: x, backend: cheat, options: {{kind: {kind}}}}}\n"
+        text = "configurations:\n" + "".join(line.format(kind=kind) for kind in kinds)
+        file.write_text(text, encoding="utf-8")
+        return {"file": str(file), "PYTHONPATH": f"{box.environment['PYTHONPATH']}:{CHEATS}"}
+
+    return configure
 
 
 @pytest.fixture(scope="session")

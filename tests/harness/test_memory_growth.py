@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -13,8 +12,6 @@ import pytest
 from torchgauge.records import Modifier, Result, Status
 
 pytestmark = pytest.mark.torch
-PLUGIN = Path(__file__).parents[1] / "cheats_plugin"
-CONFIGURATION = "  - {{name: {kind}, doc: x, backend: cheat, options: {{kind: {kind}}}}}\n"
 LEAKS = {
     "inference": ("keeps_64_kib", "keeps_untouched", "keeps_python_objects", "keeps_outputs"),
     "training": ("keeps_64_kib", "keeps_graph"),
@@ -24,20 +21,20 @@ CASES = [(mode, kind) for mode, kinds in LEAKS.items() for kind in kinds]
 
 
 @pytest.fixture(scope="module")
-def rows(make_sandbox: Callable[[], Any]) -> dict[tuple[str, str], Result]:
+def rows(
+    make_sandbox: Callable[[], Any], cheats: Callable[..., dict[str, Any]]
+) -> dict[tuple[str, str], Result]:
     """Return each row of a run with code that keeps memory, by mode and configuration."""
     found = {}
     for mode, leaks in LEAKS.items():
         box = make_sandbox()
-        file = box.store_path.with_name("cheats.yaml")
         kinds = (*HONEST[1:], *leaks)
-        text = "configurations:\n" + "".join(CONFIGURATION.format(kind=kind) for kind in kinds)
-        file.write_text(text, encoding="utf-8")
+        setup = cheats(box, kinds)
         words = ("toy", "--models", "mlp", "--device", "cpu", "--mode", mode, "--measure-seconds", "1")
         done = box.measure(
             *words,
-            *("--config", ",".join(("eager", *kinds)), "--config-file", str(file)),
-            PYTHONPATH=f"{box.environment['PYTHONPATH']}:{PLUGIN}",
+            *("--config", ",".join(("eager", *kinds)), "--config-file", setup["file"]),
+            PYTHONPATH=setup["PYTHONPATH"],
         )
         assert done.returncode == 0, done.stderr[-4000:]
         found.update({(mode, row.case.configuration.name): row for row in box.rows()})
@@ -89,16 +86,19 @@ def test_steps_that_keep_nothing_are_not_marked(
     ],
 )
 def test_a_lack_of_memory_names_the_growth(
-    make_sandbox: Callable[[], Any], kind: str, words: tuple[str, ...], why: str
+    make_sandbox: Callable[[], Any],
+    cheats: Callable[..., dict[str, Any]],
+    kind: str,
+    words: tuple[str, ...],
+    why: str,
 ) -> None:
     """The process is killed or cannot allocate, and the reason does not name its few parameters."""
     box = make_sandbox()
-    file = box.store_path.with_name("cheats.yaml")
-    file.write_text("configurations:\n" + CONFIGURATION.format(kind=kind), encoding="utf-8")
+    setup = cheats(box, (kind,))
     done = box.measure(
         *("toy", "--models", "mlp", "--device", "cpu", "--mode", "inference", "--config", kind),
-        *("--config-file", str(file), *words),
-        PYTHONPATH=f"{box.environment['PYTHONPATH']}:{PLUGIN}",
+        *("--config-file", setup["file"], *words),
+        PYTHONPATH=setup["PYTHONPATH"],
     )
     (row,) = box.rows()
     assert (done.returncode, row.status) == (1, Status.OOM)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,6 @@ import pytest
 from torchgauge.records import Cause, Result, Status, times_count
 
 pytestmark = pytest.mark.torch
-PLUGIN = Path(__file__).parents[1] / "cheats_plugin"
-CONFIGURATION = "  - {{name: {kind}, doc: x, backend: cheat, options: {{kind: {kind}}}}}\n"
 LATE = {
     "inference": ("seventh", "calls_51_to_60", "second_after_tenth", "nan_on_fifth"),
     "training": ("seventh", "nan_on_fifth", "gradient_of_ninth"),
@@ -22,20 +19,20 @@ CASES = [(mode, kind) for kinds in (LATE, MEMORY) for mode, names in kinds.items
 
 
 @pytest.fixture(scope="module")
-def rows(make_sandbox: Callable[[], Any]) -> dict[tuple[str, str], Result]:
+def rows(
+    make_sandbox: Callable[[], Any], cheats: Callable[..., dict[str, Any]]
+) -> dict[tuple[str, str], Result]:
     """Return each row of a run with cheating code, by mode and configuration."""
     found = {}
     for mode in LATE:
         box = make_sandbox()
         kinds = ("honest", *(kind for at, kind in CASES if at == mode))
-        file = box.store_path.with_name("cheats.yaml")
-        text = "configurations:\n" + "".join(CONFIGURATION.format(kind=kind) for kind in kinds)
-        file.write_text(text, encoding="utf-8")
+        setup = cheats(box, kinds)
         words = ("toy", "--models", "mlp", "--device", "cpu", "--mode", mode, "--measure-seconds", "1")
         done = box.measure(
             *words,
-            *("--config", ",".join(("eager", *kinds)), "--config-file", str(file)),
-            PYTHONPATH=f"{box.environment['PYTHONPATH']}:{PLUGIN}",
+            *("--config", ",".join(("eager", *kinds)), "--config-file", setup["file"]),
+            PYTHONPATH=setup["PYTHONPATH"],
         )
         assert done.returncode == 1, done.stderr[-4000:]
         found.update({(mode, row.case.configuration.name): row for row in box.rows()})
@@ -76,18 +73,18 @@ def test_answers_from_memory_are_found(rows: dict[tuple[str, str], Result], mode
     assert dict(row.facts)["new_over_repeated_inputs"] > 2
 
 
-def test_steps_that_are_faster_than_the_peak_are_marked(make_sandbox: Callable[[], Any]) -> None:
+def test_steps_that_are_faster_than_the_peak_are_marked(
+    make_sandbox: Callable[[], Any], cheats: Callable[..., dict[str, Any]]
+) -> None:
     """Such code answers from memory only after nine calls; its times enter no mean."""
     box = make_sandbox()
     kinds = ("honest", "from_the_tenth_call")
-    file = box.store_path.with_name("cheats.yaml")
-    text = "configurations:\n" + "".join(CONFIGURATION.format(kind=kind) for kind in kinds)
-    file.write_text(text, encoding="utf-8")
+    setup = cheats(box, kinds)
     done = box.run(
         *("run", "micro", "--models", "matmul", "--device", "cpu", "--measure-seconds", "0.3"),
-        *("--no-memory-probe", "--config", ",".join(("eager", *kinds)), "--config-file", str(file)),
+        *("--no-memory-probe", "--config", ",".join(("eager", *kinds)), "--config-file", setup["file"]),
         *("--store", str(box.store_path)),
-        PYTHONPATH=f"{box.environment['PYTHONPATH']}:{PLUGIN}",
+        PYTHONPATH=setup["PYTHONPATH"],
     )
     rows = [row for row in box.rows() if dict(row.case.workload.shape)["n"] >= 512]
     found = [row for row in rows if row.faster_than_peak]

@@ -18,8 +18,6 @@ from torchgauge.records.placement import Placement, format_cpus, parse_cpus
 SYSTEM = Path("/sys/devices/system")
 CHOSEN = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
 """Variables by which a person chooses the number of threads; torch reads them."""
-
-
 MOST_WORKERS = 8
 """Maximum number of workers that prepare for one device at once; more would wait for each other's timing."""
 

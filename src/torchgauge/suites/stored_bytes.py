@@ -27,7 +27,7 @@ def stored_bytes(tensors: Iterable[Any]) -> int:
 
 
 def parts_of_sparse(value: Any) -> list[Any]:
-    """The dense tensors that a sparse one consists of."""
+    """Return the dense tensors that a sparse one consists of."""
     names = ("_indices", "_values", "crow_indices", "ccol_indices", "col_indices", "row_indices", "values")
     found = []
     for name in names:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,26 +85,13 @@ def test_a_child_lists_the_operators_once(tmp_path: Path) -> None:
     assert set(OpsSuite()._fields.smoke) <= names
 
 
-HIDES = """
-import importlib.abc, sys
-class Hidden(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name == "expecttest":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Hidden())
-"""
-"""A ``sitecustomize`` that hides an installed package."""
-
-
 @needs_torch
 @pytest.mark.torch
 def test_without_the_test_package_the_smoke_tier_is_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hide_package: Callable[[str], str]
 ) -> None:
     """The missing package is named, nothing is cached, and the person hears what to type."""
-    (tmp_path / "sitecustomize.py").write_text(HIDES, "utf-8")
-    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH", ""))))
-    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setenv("PYTHONPATH", hide_package("expecttest"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     suite = OpsSuite()
     assert suite.catalogue.missing == "expecttest"

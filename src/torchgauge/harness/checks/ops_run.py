@@ -36,7 +36,7 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     if options["tier"] not in TIERS:  # known before torch is asked for its operators, which takes seconds
         raise UnknownNameError("tier", options["tier"], TIERS)
     suite = OpsSuite(python=None if there.own else there.path, samples=options["samples"])
-    suite = replace(suite, asked=options["dtype"] or suite.asked)
+    suite = replace(suite, dtypes=options["dtype"] or suite.dtypes)
     selection = Selection(
         suites=(suite.name,),
         devices=targets,

@@ -104,10 +104,8 @@ class CodeCaches:
         if self.kept is None:
             return
         for planned, outcome in found:
-            configuration, into = (
-                planned.case.configuration,
-                of_parts(str(self.kept.folder), dict(outcome.facts)),
-            )
+            configuration = planned.case.configuration
+            into = of_parts(str(self.kept.folder), dict(outcome.facts))
             new = compiler_of(configuration) and outcome.status is Status.PASS and not came_from_kept(outcome)
             if new and into:
                 self.kept.adopt(fresh, [configuration], heal=_replaces(outcome), into=into)

@@ -76,8 +76,8 @@ class RunReport:
         self.counts[result.status] += 1
         self.passed += result.counted
         of_a_model = result.case.workload.subject is Subject.MODELS
-        says = says_something(result.status, result.modifiers, of_a_model=of_a_model)
-        self.telling += says and result.cause is not Cause.MISSING_PACKAGE
+        informs = says_something(result.status, result.modifiers, of_a_model=of_a_model)
+        self.telling += informs and result.cause is not Cause.MISSING_PACKAGE
         self.latencies += [
             CaseLatency(result.case_id, each, result.modifiers)
             for each in result.summaries

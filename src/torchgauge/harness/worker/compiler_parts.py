@@ -26,7 +26,8 @@ _TABLES = {
 """Tables of inductor, by module, in which third-party packages register parts of a compiler."""
 _PASSES = "torch._inductor.fx_passes"
 """The package whose modules contain tables of patterns, which third-party packages extend."""
-_DESCENDED = ("PatternMatcherPass", "DeviceCodegen")
+_DESCENDED = frozenset({"PatternMatcherPass", "PatternEntry", "DeviceCodegen"})
+"""Classes of inductor whose objects hold functions of other packages."""
 _TORCHS = frozenset({"torch", "functorch", "triton", "sympy", "numpy", *sys.stdlib_module_names})
 """Packages that inductor's cache keys cover, or that generate no code."""
 _MAIN = "__main__"
@@ -90,8 +91,7 @@ def _modules(parts: Iterable[Any]) -> set[str]:
             pending.append(vars(part).get("__wrapped__"))
         else:
             modules |= {base.__module__ for base in (part if isinstance(part, type) else kind).__mro__}
-            names = {base.__name__ for base in kind.__mro__}
-            if names & {*_DESCENDED, "PatternEntry"}:
+            if _DESCENDED.intersection(base.__name__ for base in kind.__mro__):
                 pending += vars(part).values()
     return {name for name in modules if name.partition(".")[0] not in _TORCHS}
 

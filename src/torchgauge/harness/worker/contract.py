@@ -115,16 +115,16 @@ def differences(expected: Sequence[Contract], found: Sequence[Contract]) -> Iter
         texts = {contract.get(key) for contract in expected}
         promised[key] = texts if key[1] == STRUCTURE else texts - {None}
     for contract in found:
-        keys = dict.fromkeys([*promised, *contract])
-        for path, aspect in sorted(keys, key=lambda key: key[1] != COMPUTED):
+        for (path, aspect), lazy in contract.items():
+            if aspect == COMPUTED and lazy not in promised.get((path, aspect), set()):
+                yield aspect, f"{path}: {lazy}"
+        for path, aspect in dict.fromkeys([*promised, *contract]):
             wanted, text = promised.get((path, aspect), {None}), contract.get((path, aspect))
             both = text is not None and None not in wanted
             shapes = promised.get((path, SHAPE), set())
-            if aspect == COMPUTED:
-                if text is not None and text not in wanted:
-                    yield aspect, f"{path}: {text}"
-                continue
-            if aspect == SHAPE or (aspect == STRIDES and contract.get((path, SHAPE)) not in shapes):
+            if aspect in {COMPUTED, SHAPE} or (
+                aspect == STRIDES and contract.get((path, SHAPE)) not in shapes
+            ):
                 continue  # values are compared elsewhere, and may be undetermined with their shape
             if len(wanted) == 1 and text not in wanted and (both or aspect == STRUCTURE):
                 yield aspect, f"{path}: {text or 'nothing'} instead of {next(iter(wanted)) or 'nothing'}"

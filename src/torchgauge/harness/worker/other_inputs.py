@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from functools import cached_property, partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from torchgauge.harness.worker.rounding import Leeway, rounded_otherwise
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Modifier
 from torchgauge.suites.leaves import leaves
-from torchgauge.suites.outputs import Observation, as_tensor
+from torchgauge.suites.outputs import Observation
 from torchgauge.suites.torchbench.step_state import same_bits
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def _unordered(tensor: torch.Tensor) -> bool:
 
 
 def _restorable(inputs: Any, restorable: Collection[torch.Tensor]) -> list[torch.Tensor]:
-    known = {id(tensor) for tensor in restorable}
-    return [leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor) and id(leaf) in known]
+    ids = {id(tensor) for tensor in restorable}
+    return [leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor) and id(leaf) in ids]
 
 
 def gains(
@@ -168,10 +168,8 @@ class OtherInputs:
 
     def __init__(self, checks: TorchChecks, observer: Observer) -> None:
         self.checks, self.observer = checks, observer
+        self.leeway: Leeway | None = None
         self._eager: Observation | None = None
-        self._fp64: Observation | None = None
-        run = partial(observer.observe, other=True)
-        self.leeway = Leeway(partial(rounded_otherwise, run), {})
 
     def problem(self, state: CaseState) -> str:
         """Return how the result of ``state`` differs from eager's; empty if it does not, or if a run raises.
@@ -202,17 +200,16 @@ class OtherInputs:
         )
         return f"wrong with other inputs: {verdict.detail}" if comparable and not verdict.ok else ""
 
-    @property
+    @cached_property
     def fp64(self) -> Observation:
         """The float64 result for the other values; empty if float64 does not run."""
-        if self._fp64 is None:
-            self._fp64 = self.checks.reference.other()
-        return self._fp64
+        return self.checks.reference.other()
 
     def _of_eager(self) -> Observation:
         """Return eager's observation; empty unless it is finite, has changed, and is equal in two runs."""
-        shown, again = (self.observer.observe(other=True) for _ in range(2))
-        self.leeway.base = {path: as_tensor(leaf) for path, leaf in shown.items()}
+        run = partial(self.observer.observe, other=True)
+        shown, again = run(), run()
+        self.leeway = Leeway(partial(rounded_otherwise, run), shown)
         usable = self._moved(shown) and not nonfinite(shown, self.checks.eager)
         return shown if usable and self.checks.repeats(shown, again) else {}
 

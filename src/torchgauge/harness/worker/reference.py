@@ -88,8 +88,13 @@ def float64_reference(
     except Exception as error:  # noqa: BLE001  a model need not run in float64
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         return replace(reference, name=f"{alone}: no float64 run ({first})")
-    other = partial(observe, torch.float64, other=True)
-    return replace(reference, name="float64 on the host", fp64=fp64, random=drew, other=lambda: other()[0])
+    return replace(
+        reference,
+        name="float64 on the host",
+        fp64=fp64,
+        random=drew,
+        other=lambda: observe(torch.float64, other=True)[0],
+    )
 
 
 def _observe(

@@ -157,8 +157,8 @@ class Pick(NamedTuple):
         if (places.sort(self.dim).values.diff(dim=self.dim) == 0).any():
             return False
         mine, theirs = (self.whole.gather(self.dim, indices) for indices in (places, self.places))
-        alike = (pick.whole for pick in others if pick.whole.shape == self.whole.shape)
-        sway = max(float(_gap(whole, self.whole).max()) for whole in alike)
+        wholes = (pick.whole for pick in others if pick.whole.shape == self.whole.shape)
+        sway = max(float(_gap(whole, self.whole).max()) for whole in wholes)
         size = _reals(theirs).abs().view_as(theirs)
         limit = tolerance.absolute + SWAYS * sway + tolerance.relative * size
         return bool((_gap(mine, theirs) <= limit).all())
@@ -277,7 +277,7 @@ class Leeway:
         if path not in self.parts:
             self.parts[path] = scales(_reals(self.base[path]))
         base, other = _reals(base), _reals(other)
-        sizes = [_sizes(base[part], other[part]) for part in self.parts[path]]
+        sizes = [_sizes_of_part(base[part], other[part]) for part in self.parts[path]]
         return torch.tensor(sizes, dtype=torch.float64).T
 
 
@@ -286,7 +286,7 @@ def times_of(number: int) -> float:
     return TIMES[(number - 1) % len(TIMES)]
 
 
-def _sizes(base: torch.Tensor, other: torch.Tensor) -> tuple[float, ...]:
+def _sizes_of_part(base: torch.Tensor, other: torch.Tensor) -> tuple[float, ...]:
     if not base.numel():
         return 0.0, 0.0, 0.0, 0.0
     gap = other - base

@@ -572,9 +572,10 @@ class TorchChecks:
         """Judge values, attributes and contract of ``found``; note the aspects that are not promised."""
         assert self.observer is not None
         made = state.prepared
-        lost = [path for path in expected if path not in self._kept(state, expected)]
+        kept = self._kept(state, expected)
+        lost = [path for path in expected if path not in kept]
         state.facts.update({NOT_PROMISED: f"{named(lost)}: not compared"} if lost else {})
-        expected, found = self._kept(state, expected), self._kept(state, found)
+        expected, found = kept, self._kept(state, found)
         tolerance = state.planned.tolerance
         if repeated:
             verdict = self._compare(expected, found, tolerance, repeated=True, rule=made.rule)

@@ -241,11 +241,10 @@ class _Trial:
 
     def _differs(self, sample: Any, actual: Any, expected: Any, *, wide: bool = False) -> str:
         """Return the difference, except between indices of equal values."""
-        found = difference(actual, expected, self.tolerances, wide=wide)
-        if found:
-            actual = with_equal_places(self.op, sample, actual, expected)
-            found = difference(actual, expected, self.tolerances, wide=wide)
-        return found
+        if not difference(actual, expected, self.tolerances, wide=wide):
+            return ""
+        actual = with_equal_places(self.op, sample, actual, expected)
+        return difference(actual, expected, self.tolerances, wide=wide)
 
     def _is_as_near(self, actual: Any, same: Any, wide: Any, sample: Any) -> bool:
         """Whether the device is about as near to ``wide`` as the host, where that is not near enough."""

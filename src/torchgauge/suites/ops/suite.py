@@ -64,7 +64,7 @@ class OpsSuite:
     """Operators as entries, in the dtypes that PyTorch lists; ``python`` is the interpreter with this torch.
 
     ``samples`` is how many of PyTorch's samples each case tries, 0 for all. Without PyTorch's database,
-    operators have the dtypes in ``asked``.
+    operators have the ``dtypes``.
     """
 
     name: str = "ops"
@@ -75,7 +75,7 @@ class OpsSuite:
     install_hint: str = INSTALL
     python: str | None = None
     samples: int = DEFAULT_SAMPLES
-    asked: tuple[str, ...] = ("float32",)
+    dtypes: tuple[str, ...] = ("float32",)
     checks_per_process: int = 512
     unavailable: Unavailable | None = None
 
@@ -125,7 +125,7 @@ class OpsSuite:
         """One entry per operator; without a database those of the smoke tier, which say what is missing."""
         fields = self._fields
         if self.catalogue.missing:
-            unknown = {"": self.asked}
+            unknown = {"": self.dtypes}
             return tuple(
                 self._entry(Operator(name, unknown, {}, False, False), True) for name in fields.smoke
             )

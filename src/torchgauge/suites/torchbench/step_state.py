@@ -58,7 +58,7 @@ class _Attributes:
 
     @property
     def same(self) -> bool:
-        """Whether the table contains the identical values, and as many items as at the first comparison."""
+        """Return whether the table has the identical values, and as many items as at the first comparison."""
         self.size = self.size or len(self.table)
         same = all(self.table.get(key, self) is value for key, value in self.values.items())
         return same and len(self.table) == self.size
