@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ from torchgauge.harness.executors.ray.agent import Agent, Known, Post
 from torchgauge.harness.executors.ray.broker_link import BrokerLink
 from torchgauge.processes.kept_process import KeptProcess
 
-POST = Post("run-1", "fake", "fake", "one", {}, (), orphan_s=600.0)
+POST = Post("run-1", "fake", "fake", "one", {}, (), orphan_s=math.inf)
+"""An agent ends its process ``orphan_s`` seconds after the last call, and here that is pytest's."""
 
 
 def test_an_agent_that_cannot_take_a_job_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
