@@ -24,14 +24,15 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 RUN = ("run", "toy", "--models", "noop,sum", "--device", "fake", "--config", "eager", "--no-calibration")
 
 
-def on_terminal(*words: str, **variables: str) -> tuple[str, int]:
-    """What ``torchgauge words`` writes on a terminal of 80 columns, and how it ends."""
+def on_terminal(*words: str, columns: int = COLUMNS, **variables: str) -> tuple[str, int]:
+    """What ``torchgauge words`` writes on a terminal of so many columns, and how it ends."""
     pid, terminal = pty.fork()
     if pid == 0:  # the child, which is nothing but the command
-        environment = {**os.environ, "TERM": "xterm-256color", **variables}
+        environment = {**os.environ, "TERM": "xterm-256color"}
         environment.pop("COLUMNS", None)
+        environment |= variables
         os.execve(sys.executable, [sys.executable, "-m", "torchgauge", *words], environment)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     said, deadline = b"", time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if not select.select([terminal], [], [], 1.0)[0]:
@@ -84,6 +85,29 @@ def test_no_colour_is_said_where_nobody_wants_it() -> None:
     assert code == 2, said
     assert not COLOUR.search(said)
     assert any("nosuch" in each for each in lines(said))
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [(0, None), (1, None), (80, "0"), (80, "-3")],
+)
+def test_any_width_of_a_terminal_shows_everything(tmp_path: Path, columns: int, said: str | None) -> None:
+    """A terminal that says no width, as that of a step of continuous integration, has the usual one."""
+    variables = {} if said is None else {"COLUMNS": said, "LINES": said}
+    store = ("--store", str(tmp_path / "store"))
+    commands: list[tuple[tuple[str, ...], int, str]] = [
+        ((*RUN, "--measure-seconds", "0.1", *store), 0, "2/2 pass"),
+        (("results", "list", *store), 0, "complete"),
+        (("results", "show", "latest", *store), 0, "pass"),
+        (("suites", "list"), 0, "toy"),
+        (("run", "toy", "--device", "nosuch", *store), 2, "nosuch"),
+        (("run", "toy", "--device"), 2, "--device"),
+    ]
+    for words, code, shown in commands:
+        text, ended = on_terminal(*words, columns=columns, **variables)
+        assert ended == code, text
+        assert shown in text.replace("\r\n", "")
+        assert "Traceback" not in text
 
 
 def test_a_pipe_gets_no_control_characters(tmp_path: Path, process: Any) -> None:

@@ -35,6 +35,21 @@ QUICK = (
     "1",
 )
 TIMEOUT_S = 280.0
+OTHER_TORCH = """
+import importlib.abc, importlib.machinery, sys
+class Other(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch.version":
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            load = spec.loader.exec_module
+            def run(module):
+                load(module)
+                module.__version__ = "2.7.1"
+            spec.loader.exec_module = run
+            return spec
+sys.meta_path.insert(0, Other())
+"""
+"""A ``sitecustomize`` that makes of torch another version."""
 
 
 @pytest.fixture(autouse=True)
@@ -208,6 +223,14 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     made.end()
     assert made.survivors() == []
     assert made.holders() == []
+
+
+@pytest.fixture
+def other_torch(tmp_path: Path) -> Path:
+    """A folder that makes of torch another version where it is on the path."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sitecustomize.py").write_text(OTHER_TORCH)
+    return tmp_path / "other"
 
 
 @pytest.fixture(scope="session")

@@ -160,6 +160,22 @@ def test_many_configurations_that_cannot_run_are_counted() -> None:
     ]
 
 
+def test_a_batch_of_several_groups_is_told_group_by_group() -> None:
+    """A job of a cluster brings models and checks at once: none is called by another's name."""
+    rows = [make_result(make_case("noop")), make_result(make_case("sum"), Status.INFRA, reason="lost")]
+    for suite, status in (("ops", Status.PASS), ("conformance", Status.PASS), ("ops", Status.ERROR)):
+        rows += [
+            make_result(make_case(f"{suite}-{status.value}-{number}", mode="check", suite=suite), status)
+            for number in range(2)
+        ]
+    assert _lines(*rows) == [
+        "[1/8] toy/noop inference eager: pass",
+        "[2/8] toy/sum inference eager: infra (lost)",
+        "[6/8] ops @fake: 2 pass, 2 error",
+        "[8/8] conformance @fake: 2 pass",
+    ]
+
+
 def _timed(name: str, seconds: float, speedup: float | None = None, layout: str = "") -> Result:
     """A pass of ``seconds`` in the process of ``layout``; without ``speedup`` its process has no eager."""
     configuration = Configuration(name, name.partition("-")[0], memory_format=layout)

@@ -11,7 +11,7 @@ import yaml
 from torchgauge.errors import UsageError
 from torchgauge.workflows.action_pins import PINS
 from torchgauge.workflows.config import parse_config
-from torchgauge.workflows.init import WORKFLOWS, Change, render, workflow_files, write_workflows
+from torchgauge.workflows.init import WORKFLOWS, Change, lacking, render, workflow_files, write_workflows
 
 TEXT = """\
 version: 1
@@ -315,6 +315,37 @@ def test_a_file_without_our_line_is_a_persons(tmp_path):
     assert [path.name for path in foreign.parent.iterdir()] == [foreign.name]
     assert [path.name for path in foreign.parent.parent.iterdir()] == ["workflows"]
     shutil.rmtree(foreign.parent)
+
+
+PROJECT = '[project]\nname = "x"\nversion = "1"\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "more", "lacks"),
+    [
+        ({}, "", ["a project for pip"]),
+        ({"pyproject.toml": PROJECT}, "", []),
+        ({"setup.py": ""}, "", []),
+        ({"pyproject.toml": "[tool.x]\n"}, "", ["a project for pip"]),
+        ({"pyproject.toml": "no TOML"}, "", ["a project for pip"]),
+        ({"pyproject.toml": PROJECT}, "gate: {policy: ci/policy.yml}\n", ["ci/policy.yml: gate.policy"]),
+    ],
+)
+def test_what_the_repository_lacks_is_said(tmp_path, files, more, lacks):
+    """A gate that cannot pass, because pip has nothing to install, and files that are named and not there."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    found = lacking(parse_config(TEXT + more), tmp_path)
+    assert len(found) == len(lacks)
+    assert all(map(str.startswith, found, lacks))  # may be empty: it lacks nothing
+
+
+def test_a_pool_that_names_both_builds_needs_no_project(tmp_path):
+    """It compares two releases, not two commits of this repository."""
+    builds = ', base: "torch==2.12.0", head: "torch==2.13.0"}'
+    assert lacking(parse_config(TEXT.replace("}\n  -", f"{builds}\n  -")), tmp_path)
+    both = re.sub(r"(- {name.*)}$", rf"\1{builds}", TEXT, flags=re.MULTILINE)
+    assert lacking(parse_config(both), tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["nightly", "pr-gate"])

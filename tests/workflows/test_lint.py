@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -94,13 +95,32 @@ def test_the_projects_own_workflows_have_no_finding(tmp_path, linter):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+POOLS = {
+    "hosted for anyone": "{name: cpu, device: cpu, runs-on: ubuntu-24.04, trust: anyone}",
+    "own for anyone": "{name: open, device: cpu, runs-on: [self-hosted, tg-open], trust: anyone, shards: 2}",
+    "hosted for collaborators": "{name: ours, device: cpu, runs-on: ubuntu-24.04}",
+    "own for collaborators": "{name: sim, device: npusim, runs-on: [self-hosted, tg-sim], install: make}",
+    "two builds": "{name: two, device: cpu, runs-on: ubuntu-24.04, base: torch==2.12.0, head: torch==2.13.0}",
+}
+KINDS = [kinds for count in range(1, len(POOLS) + 1) for kinds in combinations(POOLS, count)]
+
+
 @pytest.mark.parametrize("linter", ["actionlint", "zizmor", "workflows"])
 def test_written_workflows_have_no_finding(tmp_path, linter):
-    """What ``ci init`` gives to a repository is as clean as our own."""
-    root = repository(tmp_path / "project")
-    write_workflows(workflow_files(parse_config(CONFIG), root))
-    done = lint(root, linter)
-    assert done.returncode == 0, done.stdout + done.stderr
+    """What ``ci init`` gives to a repository is as clean as our own, whatever kinds of pools there are."""
+    found = set()
+    for number, kinds in enumerate(KINDS):
+        pools = "".join(f"  - {POOLS[kind]}\n" for kind in kinds)
+        config = parse_config(CONFIG.partition("pools:")[0] + "pools:\n" + pools)
+        root = repository(tmp_path / f"project-{number}")
+        write_workflows(workflow_files(config, root))
+        text = "".join(path.read_text() for path in sorted((root / ".github/workflows").iterdir()))
+        if text in found:  # kinds that make no difference
+            continue
+        found.add(text)
+        done = lint(root, linter)
+        assert done.returncode == 0, f"{kinds}: {done.stdout}{done.stderr}"
+    assert len(found) == 3
 
 
 @pytest.mark.parametrize("linter", ["actionlint", "zizmor", "workflows", "actions"])

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from torchgauge.errors import UsageError
 from torchgauge.results.hostile_text import visible
+from torchgauge.results.terminal_width import terminal_width
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,7 +40,7 @@ def aside(lines: Iterable[object]) -> None:
 
 def _print(lines: Iterable[object], *, err: bool) -> None:
     stream = sys.stderr if err else sys.stdout
-    columns = _columns(stream) if stream.isatty() else None
+    columns = terminal_width(stream) if stream.isatty() else None
     for line in lines:
         for part in visible(str(line)).split("\n"):
             click.echo(part if columns is None else fitted(part, columns), err=err)
@@ -54,13 +54,6 @@ def fitted(line: str, columns: int) -> str:
     return textwrap.fill(
         line, columns, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
-
-
-def _columns(stream: TextIO) -> int:
-    try:
-        return int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
-    except (OSError, ValueError):
-        return 80
 
 
 def asides(notes: Iterable[str], gaps: Iterable[str]) -> None:

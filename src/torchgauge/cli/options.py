@@ -54,6 +54,12 @@ ATTEMPTS = click.option(
     help="attempt each case this often; one that ends differently is flaky, and not a pass (1)",
 )
 
+MIXED_VERSIONS = click.option(
+    "--mixed-versions",
+    is_flag=True,
+    help="let one run have several versions of torch and torchgauge: each row says its own",
+)
+
 DURATIONS = click.option(
     "--durations",
     metavar="PATH",
@@ -338,6 +344,8 @@ def _apply(options: list[Any], command: Command) -> Command:
         command = option(command)
     return command
 
+
+EXECUTOR = click.option("--executor", default="local", show_default=True, help="where workers run")
 
 EXECUTOR_OPTION = click.option(
     "--executor-option",

@@ -11,6 +11,8 @@ from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.option_values import Seconds
 from torchgauge.cli.options import (
     DURATIONS,
+    EXECUTOR,
+    EXECUTOR_OPTION,
     EXPECTATIONS,
     campaigning,
     selection_of,
@@ -30,22 +32,32 @@ from torchgauge.cli.options import (
 @click.option(
     "--save-durations", metavar="FILE", help="write the expected seconds of each case, for `run --durations`"
 )
+@EXECUTOR
+@EXECUTOR_OPTION
 @JSON
 def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show the plan of SUITE... as it would run; nothing is written, unless it is asked for.
 
-    What --json prints is a plan file for `torchgauge worker`.
+    What --json prints is a plan file for `torchgauge worker`. With --executor slurm it ends with the jobs
+    and with the words and the script that submit them.
 
     Example: torchgauge plan timm --device DEVICE --shard 1/4
     """
+    from torchgauge.harness.executors.executor import executor_options, is_elsewhere, shown_jobs
     from torchgauge.harness.planning.order_text import order_lines
     from torchgauge.harness.run.campaigns import durations_of, make_plan
     from torchgauge.harness.run.summary import plan_lines
     from torchgauge.records import to_json
 
     known = {"durations": options["durations"], "store": options["store"]}
+    executor = options["executor"]
+    given = executor_options(executor, options["executor_words"], ask=False)
     plan, _, suites = make_plan(
-        selection_of(suite, options), settings_of(options)[0], python=options["python"], **known
+        selection_of(suite, options),
+        settings_of(options)[0],
+        python=options["python"],
+        elsewhere=is_elsewhere(executor),
+        **known,
     )
     if options["save_durations"]:
         _save(options["save_durations"], durations_of(plan, suites, **known))
@@ -53,6 +65,7 @@ def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
         click.echo(to_json(plan))
         return
     say((*plan_lines(plan), *order_lines(plan)))
+    click.echo("".join(f"{line}\n" for line in shown_jobs(executor, given, plan)), nl=False)
 
 
 def _save(file: str, text: str) -> None:

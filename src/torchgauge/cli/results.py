@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.answer import JSON, aside, say, say_json
-from torchgauge.cli.options import store_option
+from torchgauge.cli.options import MIXED_VERSIONS, store_option
 from torchgauge.cli.stored_rows import export_rows, query_rows
 from torchgauge.counted import counted
 
@@ -168,8 +168,9 @@ def pull_runs(url: str, folder: str) -> None:
 @command.command("merge")
 @click.argument("parts", metavar="DIR...", nargs=-1, required=True)
 @STORE
+@MIXED_VERSIONS
 @JSON
-def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
+def merge(parts: tuple[str, ...], store: str, mixed_versions: bool, as_json: bool) -> None:
     """Make one run of the folders that `torchgauge worker` wrote; every case given to a worker has one row.
 
     Example: torchgauge results merge parts/first parts/second
@@ -181,7 +182,7 @@ def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
     from torchgauge.results.store import Store
 
     into = Store.open(store, create=True)
-    report = merge_parts(into, [Path(each) for each in parts])
+    report = merge_parts(into, [Path(each) for each in parts], mixed=mixed_versions)
     if left := report.counts[Status.NOT_RUN]:
         folder = into.path / "runs" / report.run_id
         click.echo(

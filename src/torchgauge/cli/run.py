@@ -13,8 +13,10 @@ from torchgauge.cli.option_values import Seconds
 from torchgauge.cli.options import (
     ATTEMPTS,
     DURATIONS,
+    EXECUTOR,
     EXECUTOR_OPTION,
     EXPECTATIONS,
+    MIXED_VERSIONS,
     campaigning,
     selection_of,
     selectors,
@@ -23,6 +25,8 @@ from torchgauge.cli.options import (
     typed_settings,
 )
 from torchgauge.cli.verbosity import run_progress, verbosity
+from torchgauge.errors import UsageError
+from torchgauge.records import INCOMPLETE, Status
 
 if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
@@ -40,9 +44,16 @@ if TYPE_CHECKING:
 )
 @ATTEMPTS
 @store_option("where results go")
-@click.option("--executor", default="local", show_default=True, help="where workers run")
+@EXECUTOR
 @EXECUTOR_OPTION
 @click.option("--resume", metavar="RUN", help="go on with this run: STORE/runs/ID, an id or `latest`")
+@click.option(
+    "--retry",
+    type=click.Choice(sorted(each.value for each in INCOMPLETE)),
+    multiple=True,
+    help="with --resume: measure the cases whose rows have this status again; may be given several times",
+)
+@MIXED_VERSIONS
 @verbosity
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
@@ -122,7 +133,11 @@ def _campaign(
             executor_words=options["executor_words"],
             python=options["python"],
             typed=typed_settings(options),
+            retry=tuple(map(Status, options["retry"])),
+            mixed=options["mixed_versions"],
         )
+    if options["retry"]:
+        raise UsageError("--retry goes with a run that is there", hint="--resume RUN --retry infra")
     settings, provenance = settings_of(options)
     selection = selection_of(suite, options)
     if crew is not None:
@@ -138,5 +153,6 @@ def _campaign(
         python=options["python"],
         durations=options["durations"],
         crew=crew,
+        mixed=options["mixed_versions"],
     )
     return campaign, None

@@ -9,7 +9,7 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
-from torchgauge.cli.options import PYTHON
+from torchgauge.cli.options import MIXED_VERSIONS, PYTHON
 from torchgauge.cli.verbosity import run_progress, verbosity
 
 
@@ -23,6 +23,7 @@ from torchgauge.cli.verbosity import run_progress, verbosity
     "--node", metavar="NAME", help="what rows, logs and calibration call this machine (default: its name)"
 )
 @PYTHON
+@MIXED_VERSIONS
 @verbosity
 @JSON
 def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **options: Any) -> None:
@@ -37,7 +38,12 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
     from torchgauge.harness.run.summary import report_lines
 
     campaign, whole = part_campaign(
-        Path(plan), groups, node=node_name(node), progress=run_progress(options), python=options["python"]
+        Path(plan),
+        groups,
+        node=node_name(node),
+        progress=run_progress(options),
+        python=options["python"],
+        mixed=options["mixed_versions"],
     )
     report = run_part(campaign, whole, Path(into))
     aside(report_lines(report))

@@ -171,7 +171,8 @@ class Provenance:
 class Plan:
     """What a run will do, written to disk before anything runs.
 
-    ``metrics`` are those that packages of its interpreter declare beside the table.
+    ``metrics`` are those that packages of its interpreter declare beside the table; ``torchgauge`` is the
+    version that made it, empty where none is recorded.
     """
 
     run_id: str
@@ -185,6 +186,7 @@ class Plan:
     provenance: tuple[Provenance, ...] = ()
     schedule: Schedule | None = None
     metrics: tuple[Metric, ...] = ()
+    torchgauge: str = field(default="", metadata={LATER: True})
     schema_version: int = SCHEMA_VERSION
 
     @property

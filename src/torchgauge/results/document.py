@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from torchgauge.counted import counted
 from torchgauge.results import markdown_text, units
 from torchgauge.results.hostile_text import plain_name, visible
+from torchgauge.results.terminal_width import terminal_width
 
 if TYPE_CHECKING:
     import jinja2
@@ -64,7 +64,7 @@ def markdown(template: str, limit: int | None = None, **data: Any) -> str:
 
 def terminal(template: str, **data: Any) -> str:
     """The same document for a terminal: aligned tables, no signs of Markdown, as wide as the terminal is."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
+    width = terminal_width(sys.stdout) if sys.stdout.isatty() else _UNLIMITED
     lines = _laid_out(_fitted(_rendered(template, "terminal", data), None).splitlines(), width)
     return _BLANKS.sub("\n\n", "\n".join(lines)).translate(_UNMASKS).strip("\n") + "\n"
 

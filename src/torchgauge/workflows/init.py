@@ -28,6 +28,8 @@ WORKFLOWS = ("nightly", "pr-gate", "pr-comment", "dashboard")
 FOLDER = Path(".github", "workflows")
 ALONE, LOCKED = Path(".github", "torchgauge.txt"), Path(".github", "torchgauge-locked.txt")
 """What pip installs: torchgauge itself where another package brings the rest, and both."""
+_PROJECT = re.compile(r"^\s*\[(project|build-system)\]", re.MULTILINE)
+"""A table that makes of a ``pyproject.toml`` something that pip installs."""
 _DIGEST = re.compile(r"# Digest of what follows: ([0-9a-f]{16})\n")
 
 
@@ -83,6 +85,24 @@ def write_workflows(files: Sequence[WorkflowFile], *, force: bool = False) -> li
             file.path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file.path, file.text.encode())
     return [file.path for file in written]
+
+
+def lacking(config: Config, folder: Path) -> list[str]:
+    """What the repository at ``folder`` still lacks for its workflows to do their work."""
+    project = folder / "pyproject.toml"
+    named = {"gate.policy": config.policy, "campaign.config-file": config.campaign.config_file}
+    lacks = [
+        f"{path}: {key} names it" for key, path in named.items() if path and not (folder / path).is_file()
+    ]
+    sides = [pool.name for pool in config.pools if not (pool.base and pool.head)]
+    installs = project.is_file() and _PROJECT.search(project.read_text(encoding="utf-8", errors="replace"))
+    if sides and not (installs or (folder / "setup.py").is_file()):
+        lacks.append(
+            f"a project for pip ({project.name} with [project] or [build-system]): the gate of pull requests "
+            f"installs ./sides/base and ./sides/head, two checkouts, on pool {', '.join(sides)}. "
+            "Try: add it, or base: and head: of the pool name what pip installs instead"
+        )
+    return lacks
 
 
 def render(name: str, config: Config, config_name: str = "torchgauge.yml") -> str:

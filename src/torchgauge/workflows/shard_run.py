@@ -18,13 +18,14 @@ from torchgauge.counted import counted
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, TorchgaugeError, UsageError
+from torchgauge.harness.executors.executor import executor_options, is_elsewhere, require_devices
 from torchgauge.harness.interpreter.foreign_plugins import refuse, suites_of
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.order import ordered
 from torchgauge.harness.planning.plan import (
-    CHECKS_PER_GROUP,
     check_groups,
+    checks_together,
     make_group,
     named_workload,
     planned_check,
@@ -65,25 +66,34 @@ def shard_campaign(
     store: str,
     progress: Progress,
     python: str | None = None,
+    executor: str = "local",
+    executor_words: Mapping[str, str] | None = None,
 ) -> Campaign:
     """The harness's campaign of the cases in the shard of ``job``, no more and no fewer.
 
     Raises :class:`UsageError` for a case whose suite, model, configuration or device this installation does
-    not know, and for one that is on another device than the pool's.
+    not know, and for one that is on another device than the pool's; and what :func:`executor_options` and
+    :func:`require_devices` raise.
     """
+    options = executor_options(executor, executor_words or {})
+    elsewhere = is_elsewhere(executor)
     if not job.shard.cases:
         raise NothingSelectedError(f"{job.artifact}: the shard is empty", hint="torchgauge ci plan")
     names = [_case_of(job, text) for text in job.shard.cases]
     there = interpreter(python)
     suites = suites_of(there, list(dict.fromkeys(name.suite for name in names)))
     devices = find_devices([name.device for name in names], there)
-    groups = refuse(there, _groups(names, devices, suites, settings.configuration_file), devices)
+    made = _groups(names, devices, suites, settings.configuration_file, elsewhere)
+    groups = refuse(there, made, devices)
     _check_exact(job, groups)
+    if elsewhere:
+        require_devices(executor, options, groups)
     known = gather(groups, suites, durations=None, store=store)
     in_order, schedule = ordered(groups, known, settings.budget_s)
     plan = plan_of(in_order, settings, suites.values(), f"{job.shard.index}/{job.shard.of}", provenance)
     plan = replace(placed(plan, there), schedule=schedule)
-    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, there.path)
+    where = Store.open(store, create=True)
+    return Campaign(plan, where, devices, suites, progress, there.path, executor, options=options)
 
 
 def run_shard(campaign: Campaign, job: Job, out: Path, deadline_s: float | None = None) -> ShardReport:
@@ -122,7 +132,11 @@ def _case_of(job: Job, text: str) -> CaseName:
 
 
 def _groups(
-    names: Sequence[CaseName], devices: Mapping[str, Device], suites: Mapping[str, Suite], file: str | None
+    names: Sequence[CaseName],
+    devices: Mapping[str, Device],
+    suites: Mapping[str, Suite],
+    file: str | None,
+    elsewhere: bool,
 ) -> list[Group]:
     """The groups of ``names``: configurations of a workload share theirs, checks of a suite share some."""
     workloads: dict[CaseName, list[str]] = {}
@@ -142,8 +156,7 @@ def _groups(
         configurations = [configuration(each, file) for each in wanted]
         groups.append(make_group(workload, entry, configurations, target, device, missing=missing))
     for (suite_name, _), cases in checks.items():
-        most = getattr(suites[suite_name], "checks_per_process", CHECKS_PER_GROUP)
-        groups += check_groups(cases, most)
+        groups += check_groups(cases, checks_together(suites[suite_name], elsewhere))
     return groups
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from waiting import wait_until
 
+from torchgauge import __version__
 from torchgauge.records import SCHEMA_VERSION, Result
 from torchgauge.results.dataset import read_table
 from torchgauge.results.journal import Kind, read
@@ -27,7 +28,8 @@ class Parts:
 
     def __init__(self, sandbox: Any, *selection: str) -> None:
         self.sandbox, self.folder = sandbox, sandbox.store_path.parent
-        self.selection = (*selection, "--device", "fake", "--config", "eager", *sandbox.quick)
+        device = () if "--device" in selection else ("--device", "fake")
+        self.selection = (*selection, *device, "--config", "eager", *sandbox.quick)
         done = sandbox.run("plan", *self.selection, "--json")
         assert done.returncode == 0, done.stderr
         self.plan = self.folder / "plan.json"
@@ -47,8 +49,8 @@ class Parts:
         return self.sandbox.run(*self.words(name, *groups))
 
     def merge(self, *names: str) -> subprocess.CompletedProcess[str]:
-        """Make one run of the folders."""
-        folders = [str(self.folder / name) for name in names]
+        """Make one run of the folders; ``names`` may end with options."""
+        folders = [name if name.startswith("--") else str(self.folder / name) for name in names]
         return self.sandbox.run("results", "merge", *folders, "--store", str(self.sandbox.store_path))
 
     def published(self) -> dict[str, tuple[str, str | None, str]]:
@@ -324,3 +326,68 @@ def test_a_link_in_place_of_the_logs_is_not_followed(sandbox: Any, planned: Any)
     assert merged.returncode == 0, merged.stderr
     assert Counter(row[0] for row in parts.published().values()) == {"pass": 2}
     assert not list(sandbox.folder().logs.rglob("key"))
+
+
+@pytest.fixture
+def two_torches(sandbox: Any, other_torch: Path) -> Parts:
+    """A plan whose parts ``first`` and ``second`` were measured with two versions of torch."""
+    parts = Parts(sandbox, "toy", "--models", "mlp,sum", "--device", "cpu")
+    other = {"PYTHONPATH": f"{other_torch}:{sandbox.environment['PYTHONPATH']}"}
+    for name, group, variables in zip(("first", "second"), parts.groups, ({}, other), strict=True):
+        done = sandbox.run(*parts.words(name, group), **variables)
+        assert done.returncode == 0, done.stderr
+    return parts
+
+
+@pytest.mark.torch
+def test_parts_by_two_versions_of_torch_are_no_run(
+    sandbox: Any, two_torches: Parts, other_torch: Path
+) -> None:
+    """Nothing is written; where somebody wants it all the same, each row says its versions."""
+    done = two_torches.merge("first", "second")
+    assert done.returncode == 2
+    assert "second would mix versions: torch 2.7.1 instead of " in done.stderr
+    assert sandbox.store.run_ids() == ()
+    assert two_torches.merge("first").returncode == 3
+    again = two_torches.merge("second")
+    assert again.returncode == 2, again.stderr
+    (run_id,) = sandbox.store.run_ids()
+    resume = ("run", "--resume", run_id, "--store", str(sandbox.store_path))
+    other = f"{other_torch}:{sandbox.environment['PYTHONPATH']}"
+    resumed = sandbox.run(*resume, PYTHONPATH=other)
+    assert resumed.returncode == 2, resumed.stderr
+    assert "would mix versions: torch 2.7.1 instead of " in resumed.stderr
+    assert len(sandbox.rows()) == 1
+    done = two_torches.merge("second", "--mixed-versions")
+    assert done.returncode == 0, done.stderr
+    second = next(row for row in sandbox.rows() if dict(row.facts)["node"] == "second")
+    assert dict(second.facts)["torch"] == "2.7.1"
+
+
+@pytest.mark.torch
+def test_rows_of_mixed_parts_all_say_their_versions(sandbox: Any, two_torches: Parts) -> None:
+    """Those of the first version, too."""
+    done = two_torches.merge("first", "second", "--mixed-versions")
+    assert done.returncode == 0, done.stderr
+    versions = {dict(row.facts)["node"]: dict(row.facts)["torch"] for row in sandbox.rows()}
+    assert versions["second"] == "2.7.1" != versions["first"]
+    assert {dict(row.facts)["torchgauge"] for row in sandbox.rows()} == {__version__}
+
+
+def test_a_worker_measures_no_plan_of_another_torchgauge(sandbox: Any, planned: Any) -> None:
+    """Neither does a run go on with it; where somebody wants it, rows say which one measured."""
+    parts = planned("toy", "--models", "noop,sum")
+    plan = json.loads(parts.plan.read_text())
+    assert plan["torchgauge"] == __version__
+    parts.plan.write_text(json.dumps({**plan, "torchgauge": "0.0.9"}))
+    done = parts.measure("here", *parts.groups)
+    assert done.returncode == 2
+    assert f"was planned by torchgauge 0.0.9, and this is {__version__}" in done.stderr
+    assert not (parts.folder / "here").exists()
+    done = parts.measure("here", parts.groups[0], "--mixed-versions")
+    assert done.returncode == 0, done.stderr
+    assert parts.merge("here").returncode == 3
+    assert {dict(row.facts)["torchgauge"] for row in sandbox.rows()} == {__version__}
+    resume = ("run", "--resume", "latest", "--store", str(sandbox.store_path))
+    assert "planned by torchgauge 0.0.9" in sandbox.run(*resume).stderr
+    assert sandbox.run(*resume, "--mixed-versions").returncode == 0

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from torchgauge.harness.pool.derived_status import derive_statuses
+from torchgauge.harness.pool.judged_rows import suspicious
 from torchgauge.harness.pool.watch import Ending
 from torchgauge.records import Cause, Failure, Outcome, Phase, PlannedCase, Status, to_plain
-from torchgauge.testing import TOLERANCE, make_case
+from torchgauge.testing import TOLERANCE, make_case, make_result
 
 CASES = [PlannedCase(make_case(configuration=name), TOLERANCE) for name in ("eager", "inductor", "aot_eager")]
 KEYS = [planned.case.key for planned in CASES]
@@ -57,6 +58,16 @@ def test_an_ending_is_charged_to_one_case(ending, oom, status, cause) -> None:
     assert (outcome.status, outcome.cause, outcome.phase) == (status, cause, Phase.COMPILE)
     assert result.again == [CASES[0], CASES[2]]
     assert result.charged == KEYS[1]
+
+
+@pytest.mark.parametrize("ending", [{"killed": "memory", "limit": "0.2 GB"}, {}])
+def test_a_case_of_which_nothing_is_loaded_has_not_filled_the_memory(ending) -> None:
+    """Others had it: the case says nothing, and is tried again, alone where it had neighbours."""
+    result = derived(phase("start"), oom=True, status=signal.SIGKILL, **ending)
+    outcome = result.outcomes[KEYS[0]]
+    assert (outcome.status, outcome.cause, outcome.phase) == (Status.INFRA, Cause.KILLED, Phase.START)
+    assert "before anything of it was loaded" in outcome.reason
+    assert suspicious([make_result(CASES[0].case, Status.INFRA, cause=outcome.cause)])
 
 
 def test_the_cursor_names_the_guilty_while_timing() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from torchgauge.cli.answer import aside
+
 
 @click.command("init")
 @click.option("--dir", "folder", default=".", show_default=True, help="root of the repository")
@@ -13,14 +15,15 @@ import click
 def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
     """Write the workflows of a repository from its torchgauge.yml, and what they install, with hashes.
 
-    The hash of torchgauge itself is asked of pip, unless `torchgauge:` of the file has it.
+    The hash of torchgauge itself is asked of pip, unless `torchgauge:` of the file has it. What the
+    repository still lacks is said at the end.
 
     Example: torchgauge ci init --dir ../my-project
     """
     from pathlib import Path
 
     from torchgauge.workflows.config import read_config
-    from torchgauge.workflows.init import workflow_files, write_workflows
+    from torchgauge.workflows.init import lacking, workflow_files, write_workflows
     from torchgauge.workflows.package_hash import hashed
 
     config = read_config(Path(folder, config_name))
@@ -31,3 +34,4 @@ def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
             click.echo(file.difference)
     if not dry_run:
         write_workflows(files, force=force)
+    aside(f"the repository still lacks {each}" for each in lacking(config, Path(folder)))

@@ -10,7 +10,7 @@ import click
 from torchgauge.cli.answer import aside, say_json
 from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.option_values import Seconds
-from torchgauge.cli.options import campaigning, settings_of, store_option
+from torchgauge.cli.options import EXECUTOR, EXECUTOR_OPTION, campaigning, settings_of, store_option
 from torchgauge.results.run_id import MOST_ATTEMPTS
 
 
@@ -30,6 +30,8 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @click.option("--deadline", type=Seconds(), help="when the job will be killed: stop and pack before that")
 @campaigning
 @store_option("where the run itself goes")
+@EXECUTOR
+@EXECUTOR_OPTION
 def command(
     pool: str,
     shard: int,
@@ -67,6 +69,8 @@ def command(
         store=options["store"],
         progress=Progress(),
         python=options["python"],
+        executor=options["executor"],
+        executor_words=options["executor_words"],
     )
     if settings.budget_s is not None:
         aside(order_lines(runnable.plan))

@@ -49,6 +49,7 @@ class Submission:
     ``folder/work``, which it removes. ``cancelled`` is asked often; ``on_event`` hears of progress.
     ``crew`` are the processes of torchgauge that a launcher started, None where it was started once.
     ``options`` is what ``--executor-option`` said, as the executor declares it (:func:`executor_options`).
+    ``mixed`` says that versions of torch may differ.
     ``made`` says how many attempts were made at cases of a run that goes on, by the key of the case.
     """
 
@@ -63,6 +64,7 @@ class Submission:
     on_event: Callable[[Group, dict[str, Any]], None]
     crew: Crew | None = None
     options: Any = None
+    mixed: bool = False
     made: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -76,7 +78,8 @@ class Executor(Protocol):
 
     It may also have ``options``, a frozen dataclass of numbers and words with defaults; ``elsewhere``, true
     where devices are those of other machines; ``ready(options)``, which raises before anything is planned;
-    and ``refuse(options, devices)``, which raises before anything is written.
+    ``refuse(options, devices)``, which raises before anything is written; and ``jobs(options, plan)``, the
+    lines that say of a plan which jobs it would start.
     """
 
     @property
@@ -87,8 +90,10 @@ class Executor(Protocol):
         """Run every group; one result per case, in lists that the caller makes durable together."""
 
 
-def executor_options(name: str, given: Mapping[str, str]) -> Any:
+def executor_options(name: str, given: Mapping[str, str], *, ask: bool = True) -> Any:
     """What ``--executor-option`` ``given`` is to the executor ``name``, which says whether it is ready.
+
+    Nothing is asked of it where ``ask`` is false.
 
     Raises :class:`UsageError` for an option that it does not have or that has another type, and for an
     executor that is not known.
@@ -110,9 +115,15 @@ def executor_options(name: str, given: Mapping[str, str]) -> Any:
                 hint=f"for example {key}={getattr(declared(), key)}",
             ) from None
     options = declared(**found)
-    if ready := getattr(executor, "ready", None):
+    if ask and (ready := getattr(executor, "ready", None)):
         ready(options)
     return options
+
+
+def shown_jobs(name: str, options: Any, plan: Plan) -> Iterable[str]:
+    """The jobs that the executor ``name`` would start for ``plan``, in lines; none where it has no jobs."""
+    jobs = getattr(registry.load("torchgauge.executors", name), "jobs", None)
+    return jobs(options, plan) if jobs else ()
 
 
 def is_elsewhere(name: str) -> bool:

@@ -2,7 +2,8 @@
 
 The engine only starts commands. What a job measures lies in the folder of a part (``torchgauge worker``), and
 that folder alone says what is done: an engine's word ends a wait, and never makes a row. A job that is lost
-is started again as a new attempt in a folder of its own, so that a late row of it can replace nothing.
+is started again as a new attempt in a folder of its own, so that a late row of it can replace nothing. While
+the engine does not answer, no clock of a job runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -22,6 +24,7 @@ from torchgauge.errors import DamagedJournalError, TorchgaugeError
 from torchgauge.harness.executors.executor import Attempted, BudgetSpent, RunNote, Submission, Yield
 from torchgauge.harness.parts.part_folder import PartFolder, log_below
 from torchgauge.harness.run.rows import RowContext, excerpt, row
+from torchgauge.harness.run.versions import Versions
 from torchgauge.records import Again, Cause, Group, Outcome, Phase, Plan, Result, Status, to_plain
 from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.journal import (
@@ -45,8 +48,9 @@ JOB_LOG = "job.log"
 class PartOptions:
     """Options of every executor of this kind; times are seconds.
 
-    A job waits at most ``queue_s`` for its place. One of which neither the engine nor its folder tells for
-    ``lost_s`` is lost. A group may cost ``attempts`` jobs their life. The engine is asked every ``poll_s``.
+    A job waits at most ``queue_s`` for its place, and the run as long for an engine that does not answer. A
+    job of which neither the engine nor its folder tells for ``lost_s`` is lost. A group may cost ``attempts``
+    jobs their life. The engine is asked every ``poll_s``.
     """
 
     groups_per_job: int = 10
@@ -54,6 +58,10 @@ class PartOptions:
     queue_s: float = 86_400.0
     lost_s: float = 60.0
     poll_s: float = 5.0
+
+
+class EngineAwayError(Exception):
+    """An engine does not answer, with its words: nothing is known of any job until it does."""
 
 
 class Stage(Enum):
@@ -99,10 +107,16 @@ class Engine(Protocol):
         """End what an earlier command left of this run."""
 
     def start(self, jobs: Sequence[PartJob]) -> Mapping[str, str]:
-        """Start ``jobs``, whose plans are written; the names of those that were refused, with why."""
+        """Start ``jobs``, whose plans are written; the names of those that were refused, with why.
+
+        Raises :class:`EngineAwayError`, after which it is asked once more and starts those that are left.
+        """
 
     def look(self) -> Mapping[str, JobState]:
-        """How far each job is, by its name; one that is left out is not known."""
+        """How far each job is, by its name; one that is left out is not known.
+
+        Raises :class:`EngineAwayError`.
+        """
 
     def notes(self) -> Sequence[str]:
         """What it has to say of itself since it was last asked."""
@@ -125,7 +139,8 @@ class Watched:
     """A job that runs, or is to: what its folder has told, and since when nothing is known of it.
 
     ``line`` is the last line of the journal that was taken. Reading goes on behind line ``number``, which
-    ends at byte ``end``: reading all of it at each look would cost the square of its length.
+    ends at byte ``end``: reading all of it at each look would cost the square of its length. ``versions`` are
+    those of the run, and ``differs`` says how its own differ.
     """
 
     job: PartJob
@@ -139,6 +154,8 @@ class Watched:
     number: int = 0
     end: int = 0
     started: bool = False
+    versions: Versions = field(default_factory=Versions)
+    differs: str = ""
     ended: RunState | None = None
     killed: dict[str, Result] = field(default_factory=dict)
 
@@ -184,7 +201,13 @@ class Watched:
         if record.kind is Kind.PART:
             self.started = True
         elif record.kind in (Kind.ENVIRONMENT, Kind.CALIBRATION):
-            yield record.payload()
+            payload = record.payload()
+            if record.kind is Kind.ENVIRONMENT and (differs := self.versions.differ(payload)):
+                self.differs = differs
+            else:
+                yield payload
+        elif self.differs:
+            return  # nothing that it measures is of this run
         elif record.kind is Kind.ATTEMPT and record.case_key in self.left:
             said: EarlierAttempt = record.payload()
             yield Attempted((log_below(said.result, self.job.name),), said.again)
@@ -214,13 +237,21 @@ class PartJobs:
     engine: Engine
     options: PartOptions
     jobs: dict[str, Watched] = field(default_factory=dict)
+    unsent: list[PartJob] = field(default_factory=list)
     number: int = 0
+    due: float = 0.0
     asked: float = 0.0
+    away_since: float | None = None
+    away_s: float = 0.0
     states: Mapping[str, JobState] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.versions = Versions(self.submission.mixed)
 
     def run(self) -> Iterator[Yield]:
         """Run every group; one row of each case, unless the run is cancelled or its budget spent."""
         self.engine.clear()
+        self.asked = self.submission.clock.steady()
         groups = list(self.submission.groups)
         logs = self.submission.folder / "logs"
         self.number = max((int(each.name.removeprefix("part-")) for each in logs.glob("part-*")), default=0)
@@ -242,8 +273,8 @@ class PartJobs:
 
     @property
     def now(self) -> float:
-        """Steady seconds."""
-        return self.submission.clock.steady()
+        """Steady seconds of the jobs' clocks, which stand while the engine does not answer."""
+        return self.submission.clock.steady() - self.away_s
 
     @property
     def open_jobs(self) -> list[PartJob]:
@@ -256,19 +287,16 @@ class PartJobs:
         for path in sorted(self.engine.folder.glob("part-*/")):
             folder = PartFolder(path)
             if folder.journal_path.is_file() and not is_being_written(folder.journal_path):
-                yield Watched(PartJob(path.name, self.submission.groups), folder, self.now, keys)
+                job = PartJob(path.name, self.submission.groups)
+                yield Watched(job, folder, self.now, keys, versions=self.versions)
 
     def cut(self, groups: Iterable[Group], attempt: int = 1) -> list[PartJob]:
         """Jobs of ``groups``, in their order, each of one device."""
-        by_device: dict[str, list[Group]] = {}
-        for group in groups:
-            by_device.setdefault(str(group.device), []).append(group)
-        size, found = max(1, self.options.groups_per_job), []
-        for of_device in by_device.values():
-            for first in range(0, len(of_device), size):
-                self.number += 1
-                chosen = tuple(of_device[first : first + size])
-                found.append(PartJob(f"part-{self.number}", chosen, attempt))
+        found = [
+            PartJob(f"part-{number}", chosen, attempt)
+            for number, chosen in enumerate(cut(groups, self.options.groups_per_job), self.number + 1)
+        ]
+        self.number += len(found)
         return found
 
     def begin(self, jobs: Sequence[PartJob]) -> Iterator[Yield]:
@@ -279,23 +307,55 @@ class PartJobs:
             write_part_plan(self.engine.folder, self.submission.plan, job)
             keys = {planned.case.key for group in job.groups for planned in group.cases}
             folder = PartFolder(self.engine.folder / job.name)
-            self.jobs[job.name] = Watched(job, folder, self.now, keys, heard=self.now)
-        refused = self.engine.start(jobs)
+            watched = Watched(job, folder, self.now, keys, heard=self.now, versions=self.versions)
+            self.jobs[job.name] = watched
+        self.unsent += jobs
+        self.due = 0.0
+        with suppress(EngineAwayError):  # which the next question says
+            yield from self.send()
+
+    def send(self) -> Iterator[Yield]:
+        """Start the jobs that are not; rows of those that the engine refuses."""
+        refused = self.engine.start(self.unsent)
+        jobs, self.unsent = self.unsent, []
         for name, why in refused.items():
             yield self.infra(self.jobs.pop(name), f"it was refused: {why}")
         names = [self.engine.called(each) for each in jobs if each.name not in refused]
         if names:  # one note: each costs as much as a row, and nothing is watched meanwhile
             yield RunNote(f"submitted {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else ""))
-        self.asked = 0.0
+
+    def ask(self) -> Iterator[Yield]:
+        """Ask the engine how far jobs are; the time in which it does not answer is on no job's clock."""
+        words, clock = "", self.submission.clock
+        try:
+            self.states = self.engine.look()
+            yield from self.send() if self.unsent else ()
+        except EngineAwayError as error:
+            words = str(error)
+            self.states, self.away_s = {}, self.away_s + clock.steady() - self.asked
+        if words and self.away_since is None:
+            self.away_since = self.asked
+            yield RunNote(f"{words}; jobs go on, and none is given up meanwhile")
+        elif not words and self.away_since is not None:
+            yield RunNote(f"it answers again after {clock.steady() - self.away_since:.0f} s")
+            self.away_since = None
+        self.asked = clock.steady()
+        self.due = self.asked + self.options.poll_s
+        if self.away_since is not None and self.asked - self.away_since > self.options.queue_s:
+            self.engine.end(self.open_jobs)
+            for watched in list(self.jobs.values()):
+                yield from self.told(watched)
+                self.jobs.pop(watched.job.name)
+                yield self.infra(watched, f"{words}, for {self.options.queue_s:g} s")
 
     def watch(self) -> Iterator[Yield]:
         """What the jobs measure, until none is left, the run is cancelled or its budget is spent."""
-        budget, began = self.submission.plan.settings.budget_s, self.now
-        waits = ""
+        budget, clock = self.submission.plan.settings.budget_s, self.submission.clock
+        began, waits = clock.steady(), ""
         while self.jobs and not self.submission.cancelled():
             time.sleep(min(READ_S, self.options.poll_s))
-            if self.now - self.asked >= self.options.poll_s:
-                self.states, self.asked = self.engine.look(), self.now
+            if clock.steady() >= self.due:
+                yield from self.ask()
             yield from map(RunNote, self.engine.notes())
             for watched in list(self.jobs.values()):
                 yield from self.looked_at(watched, self.states.get(watched.job.name))
@@ -303,7 +363,7 @@ class PartJobs:
             if waiting and (said := f"waiting: {'; '.join(sorted(waiting))}") != waits:
                 waits = said
                 yield RunNote(said)
-            if budget is not None and self.now - began > budget:
+            if budget is not None and clock.steady() - began > budget:
                 yield RunNote(f"the budget is spent: {counted(len(self.jobs), 'job is', 'jobs are')} left")
                 yield BudgetSpent()
                 return
@@ -330,7 +390,15 @@ class PartJobs:
 
     def looked_at(self, watched: Watched, state: JobState | None) -> Iterator[Yield]:
         """Take what the job has measured, and decide whether it has ended or is lost."""
+        state = state or JobState(Stage.UNKNOWN, "nothing is known of it")
         yield from self.told(watched)
+        well = watched.ended in WELL and not watched.differs
+        if not well and (over := self.lost(watched, state)):
+            self.engine.end([watched.job])
+            yield from self.told(watched)  # until it was gone it measured
+            if watched.ended not in WELL or watched.differs:
+                yield from self.again(watched, *over)
+                return
         if watched.ended in WELL:
             watched.folder.copy_logs(self.submission.folder / "logs" / watched.job.name)
             self.jobs.pop(watched.job.name)
@@ -338,38 +406,40 @@ class PartJobs:
                 yield BudgetSpent()
             elif watched.left:
                 yield self.infra(watched, "it ended without reporting this case")
-            return
-        state = state or JobState(Stage.UNKNOWN, "nothing is known of it")
-        over = ""
+
+    def lost(self, watched: Watched, state: JobState) -> tuple[str, bool] | None:
+        """Why the job is lost, and whether another may be started; None where it is not."""
+        if watched.differs:
+            return f"its node has {watched.differs}", True
+        if self.away_since is not None:
+            return None
         if state.stage is Stage.WAITING:
             watched.heard = self.now
             if self.now - watched.since > self.options.queue_s:
-                over = f"it waited longer than {self.options.queue_s:g} s: {state.words}"
-                state = replace(state, again=False)
+                return f"it waited longer than {self.options.queue_s:g} s: {state.words}", False
         elif state.stage is Stage.RUNNING:
             watched.heard = self.now
             watched.running = self.now if watched.running is None else watched.running
             longest = longest_s(self.submission.plan, watched.job.groups)
             if self.now - watched.running > longest:
-                over = f"it ran longer than all deadlines of its cases, {longest:g} s"
+                return f"it ran longer than all deadlines of its cases, {longest:g} s", state.again
         elif (
             state.told
             or self.now - watched.heard > self.options.lost_s
             or (state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED)
         ):
-            over = state.words
-        if over:
-            yield from self.lost(watched, over, again=state.again)
+            return state.words, state.again
+        return None
 
-    def lost(self, watched: Watched, words: str, *, again: bool) -> Iterator[Yield]:
+    def again(self, watched: Watched, words: str, again: bool) -> Iterator[Yield]:
         """Start what a lost job left once more, and end as infrastructure what has cost enough jobs.
 
         Groups that it cannot have begun are not charged for it.
         """
-        self.engine.end([watched.job])
         self.jobs.pop(watched.job.name)
         left, job = watched.left_groups, watched.job
-        begun = max(1, self.submission.plan.settings.prefetch) if watched.started and again else len(left)
+        may_be_spared = watched.started and again and not watched.differs
+        begun = max(1, self.submission.plan.settings.prefetch) if may_be_spared else len(left)
         charged, spared = left[:begun], left[begun:]
         may_again = again and job.attempt < self.options.attempts
         if charged and not may_again:
@@ -410,6 +480,17 @@ class PartJobs:
             for group in watched.left_groups
             for each in group.cases
         ]
+
+
+def cut(groups: Iterable[Group], size: int) -> list[tuple[Group, ...]]:
+    """The groups of each job, of one device: at most ``size``, and one of checks alone, which are many."""
+    jobs: dict[str, list[list[Group]]] = {}
+    for group in groups:
+        of_device = jobs.setdefault(str(group.device), [])
+        if not of_device or len(of_device[-1]) >= size or group.checks or of_device[-1][0].checks:
+            of_device.append([])
+        of_device[-1].append(group)
+    return [tuple(job) for of_device in jobs.values() for job in of_device]
 
 
 def longest_s(plan: Plan, groups: Iterable[Group]) -> float:

@@ -1,7 +1,8 @@
 """Executor ``slurm``: parts of the plan as array jobs, each alone on its node; results come back as files.
 
 Nothing is asked of Slurm's accounting, which may be off: a job is over when its folder says so, and what
-``squeue`` says ends the wait for one that cannot say so any more.
+``squeue`` says ends the wait for one that cannot say so any more. While the controller does not answer,
+nothing is decided: a restart of it costs no job.
 """
 
 from __future__ import annotations
@@ -12,18 +13,33 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from secrets import token_hex
 
-from torchgauge.errors import InfrastructureError
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.counted import counted
+from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.harness.executors.executor import Submission, Yield
 from torchgauge.harness.executors.fleet import FleetDevice
-from torchgauge.harness.executors.part_jobs import JobState, PartJob, PartJobs, PartOptions, Stage
+from torchgauge.harness.executors.part_jobs import (
+    EngineAwayError,
+    JobState,
+    PartJob,
+    PartJobs,
+    PartOptions,
+    Stage,
+    cut,
+)
 from torchgauge.harness.executors.slurm_fleet import slurm_fleet
+from torchgauge.harness.run.versions import MIXED
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.passed_variables import passed
+from torchgauge.records import Plan
 from torchgauge.results.atomic_file import write_atomically
 
 COMMANDS = ("sbatch", "squeue", "scancel")
@@ -31,6 +47,8 @@ ANSWER_S = 90.0
 """Seconds that a command of Slurm may take; for a minute it tries again by itself."""
 END_S = 90.0
 """Seconds that cancelled jobs may take: longer than a usual KillWait, with what follows it."""
+AWAY_S = 600.0
+"""Seconds that they wait for a controller that does not answer: else two jobs would measure one group."""
 MOST_TASKS = 1000
 """Tasks of an array: Slurm's own default for MaxArraySize is 1001."""
 FIELDS = ("JobArrayID", "State", "RestartCnt", "exit_code", "NodeList", "Reason")
@@ -48,7 +66,7 @@ fi
 set -- $(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" {list})
 name=$1
 shift
-exec {command} worker {folder}/"$name".json "$@" --into {folder}/"$name" --node "$SLURMD_NODENAME"
+exec {command} worker {folder}/"$name".json "$@" --into {folder}/"$name" --node "$SLURMD_NODENAME"{more}
 """
 
 
@@ -65,17 +83,24 @@ class SlurmOptions(PartOptions):
     folder: str = ""
     torchgauge: str = ""
 
+    def words_for(self, device: str) -> list[str]:
+        """The further words for sbatch, for jobs of ``device``; raises ``ValueError`` for an open quote."""
+        return shlex.split(self.sbatch.replace("{device}", device))
+
 
 @dataclass
 class Slurm:
-    """The jobs of one run; ``over`` are tasks that hold no node any more."""
+    """The jobs of one run; ``over`` are tasks that hold no node any more.
+
+    The ``mark`` of this command is in the names of its scripts.
+    """
 
     submission: Submission
     options: SlurmOptions
     tasks: dict[str, str] = field(default_factory=dict)
     logs: dict[str, Path] = field(default_factory=dict)
     over: set[str] = field(default_factory=set)
-    arrays: int = 0
+    mark: str = field(default_factory=partial(token_hex, 4))
 
     @property
     def folder(self) -> Path:
@@ -103,51 +128,66 @@ class Slurm:
 
     def clear(self) -> None:
         """Cancel the jobs of a command that was killed, or left by a second Ctrl-C."""
-        if any(active for _, active in (self._states() or {}).values()):
-            ask("scancel", f"--name={self.job_name}")
-            self._wait_until(lambda states: not any(active for _, active in states.values()))
+        self._cancel(None)
 
     def start(self, jobs: Sequence[PartJob]) -> Mapping[str, str]:
         """Submit an array for the jobs of each device; sbatch's own words for those that it refuses."""
         refused: dict[str, str] = {}
-        for device, of_device in groupby(jobs, key=lambda job: job.groups[0].device.name):
+        left = [job for job in jobs if job.name not in self.tasks]
+        for device, of_device in groupby(left, key=lambda job: job.groups[0].device.name):
             chosen = list(of_device)
             for first in range(0, len(chosen), MOST_TASKS):
                 refused.update(self._submit(device, chosen[first : first + MOST_TASKS]))
         return refused
 
     def _submit(self, device: str, jobs: Sequence[PartJob]) -> dict[str, str]:
-        self.arrays += 1
-        array = self.folder / f"array-{self.arrays}"
-        lines = [" ".join([job.name, *(group.id for group in job.groups)]) for job in jobs]
-        listed, script = array.with_suffix(".txt"), array.with_suffix(".sh")
-        write_atomically(listed, "\n".join([*lines, ""]).encode())
-        text = SCRIPT.format(
-            run_id=self.submission.plan.run_id,
-            list=shlex.quote(str(listed)),
-            folder=shlex.quote(str(self.folder)),
-            command=self.options.torchgauge or shlex.join([sys.executable, "-m", "torchgauge.cli.main"]),
-        )
+        """Submit one array; an array that Slurm has already, whose number was lost on the way, is taken."""
+        words, text = self.submitted(device, jobs)
+        script = Path(words[-1])
+        listed = "".join(" ".join([job.name, *(group.id for group in job.groups)]) + "\n" for job in jobs)
+        write_atomically(script.with_suffix(".txt"), listed.encode())
         write_atomically(script, text.encode())
-        words = [
-            *("--parsable", "--exclusive", "--no-requeue", f"--job-name={self.job_name}"),
-            *(f"--array=0-{len(jobs) - 1}", f"--output={array}-%a.out"),
-            *shlex.split(self.options.sbatch.replace("{device}", device)),
-        ]
-        done = ask("sbatch", *words, str(script))
-        if done.returncode:
-            return {job.name: _in_a_line(done) for job in jobs}
-        number = done.stdout.split()[-1].partition(";")[0]
+        number, refusal = self._number(script), ""
+        for _ in range(2):  # a controller that answers between two refusals means them
+            if not number:
+                done = self._ask("sbatch", *words)
+                refusal = _in_a_line(done)
+                number = (
+                    self._number(script) if done.returncode else done.stdout.split()[-1].partition(";")[0]
+                )
+        if not number:
+            return dict.fromkeys((job.name for job in jobs), refusal)
         for task, job in enumerate(jobs):
             self.tasks[job.name] = f"{number}_{task}"
-            self.logs[job.name] = Path(f"{array}-{task}.out")
+            self.logs[job.name] = script.with_name(f"{script.stem}-{task}.out")
         return {}
 
+    def submitted(self, device: str, jobs: Sequence[PartJob]) -> tuple[list[str], str]:
+        """The words that sbatch gets for an array of ``jobs``, which end with a script, and its text."""
+        script = self.folder / f"array-{jobs[0].name}-{self.mark}.sh"
+        text = SCRIPT.format(
+            run_id=self.submission.plan.run_id,
+            list=shlex.quote(str(script.with_suffix(".txt"))),
+            folder=shlex.quote(str(self.folder)),
+            command=self.options.torchgauge or shlex.join([sys.executable, "-m", "torchgauge.cli.main"]),
+            more=f" {MIXED}" if self.submission.mixed else "",
+        )
+        words = [
+            *("--parsable", "--exclusive", "--no-requeue", f"--job-name={self.job_name}"),
+            *(f"--array=0-{len(jobs) - 1}", f"--output={script.with_suffix('')}-%a.out"),
+            *self.options.words_for(device),
+            str(script),
+        ]
+        return words, text
+
+    def _number(self, script: Path) -> str:
+        """The number of the array that runs ``script``; empty where Slurm has none."""
+        lines = self._queue("ArrayJobID", "Command")
+        return next((number for number, command in lines if command == str(script)), "")
+
     def look(self) -> Mapping[str, JobState]:
-        """What squeue says of each job; nothing where it does not answer."""
+        """What squeue says of each job; raises :class:`EngineAwayError` where it does not answer."""
         states = self._states()
-        if states is None:
-            return {}
         gone = (JobState(Stage.UNKNOWN, "Slurm no longer knows it"), False)
         return {name: states.get(task, gone)[0] for name, task in self.tasks.items()}
 
@@ -155,36 +195,56 @@ class Slurm:
         """Cancel ``jobs``; returns when Slurm says that they are over, or a deadline has passed."""
         tasks = {self.tasks[job.name] for job in jobs if job.name in self.tasks} - self.over
         if tasks:
-            ask("scancel", *sorted(tasks))
-            self._wait_until(lambda states: not any(states[task][1] for task in tasks & states.keys()))
+            self._cancel(tasks)
             self.over |= tasks
 
     def close(self) -> None:
         """Nothing of it runs here."""
 
-    def _states(self) -> dict[str, tuple[JobState, bool]] | None:
-        """State by array task, and whether it may still hold a node; None where squeue does not answer."""
-        layout = ",".join(f"{name}:|" for name in FIELDS)
-        words = ("--noheader", "--array", "--states=all", f"--name={self.job_name}", f"--Format={layout}")
-        done = ask("squeue", *words)
-        if done.returncode:
-            return None
-        lines = [
-            [word.strip() for word in line.split("|")] for line in done.stdout.splitlines() if line.strip()
-        ]
+    def _cancel(self, tasks: set[str] | None) -> None:
+        """Cancel ``tasks``, or all of the run, as soon as Slurm answers, and wait until they are over."""
+        clock, sent = self.submission.clock, set[str]()
+        began = answered = clock.steady()
+        while clock.steady() - answered < END_S:
+            try:
+                found = {task for task, (_, active) in self._states().items() if active}
+                active = found if tasks is None else found & tasks
+                if not active:
+                    return
+                if active - sent and not self._ask("scancel", *sorted(active - sent)).returncode:
+                    sent |= active
+            except EngineAwayError:
+                if not self.submission.cancelled() and clock.steady() - began < AWAY_S:
+                    answered = clock.steady()
+            time.sleep(min(0.5, self.options.poll_s))
+
+    def _states(self) -> dict[str, tuple[JobState, bool]]:
+        """State by array task, and whether it may still hold a node; raises as :meth:`_queue` does."""
+        lines = self._queue(*FIELDS)
         found = {line[0]: (state_of(*line[1:6]), line[1] not in OVER) for line in lines}
         self.over |= {task for task, (_, active) in found.items() if not active}
         return found
 
-    def _wait_until(self, over: Callable[[dict[str, tuple[JobState, bool]]], bool]) -> None:
-        clock = self.submission.clock
-        until = clock.steady() + END_S
-        while clock.steady() < until:
-            states = self._states()
-            if states is not None and over(states):
-                return
-            self.submission.cancelled()  # who asks is alive
-            time.sleep(min(0.5, self.options.poll_s))
+    def _queue(self, *fields: str) -> list[list[str]]:
+        """The ``fields`` of each task of the run; raises :class:`EngineAwayError` where squeue fails."""
+        layout = ",".join(f"{name}:|" for name in fields)
+        words = ("--noheader", "--array", "--states=all", f"--name={self.job_name}", f"--Format={layout}")
+        done = self._ask("squeue", *words)
+        if done.returncode:
+            raise EngineAwayError(f"Slurm's controller does not answer: {_in_a_line(done)}")
+        return [
+            [word.strip() for word in line.split("|")][: len(fields)]
+            for line in done.stdout.splitlines()
+            if line.strip()
+        ]
+
+    def _ask(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """As :func:`ask`; the run is alive while a command of Slurm tries for its minute."""
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(ask, *command)
+            while wait([answer], timeout=0.5).not_done:
+                self.submission.cancelled()
+        return answer.result()
 
 
 def state_of(state: str, restarts: str, code: str, nodes: str, reason: str) -> JobState:
@@ -216,6 +276,23 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 127, "", str(error))
 
 
+def _refusal(words: Sequence[str]) -> str:
+    """Why sbatch refuses a job with ``words``; empty where it takes one.
+
+    Its test calls nodes that are drained for now a mistake, too: only a job, of next year, is judged as ours.
+    """
+    job = ("--exclusive", *words, "--wrap=true")
+    if not ask("sbatch", "--test-only", *job).returncode:
+        return ""
+    done = ask(
+        "sbatch", "--parsable", "--job-name=torchgauge-words", *job[:-1], "--begin=now+365days", job[-1]
+    )
+    if done.returncode:
+        return _in_a_line(done)
+    ask("scancel", done.stdout.split()[-1].partition(";")[0])
+    return ""
+
+
 def _in_a_line(done: subprocess.CompletedProcess[str]) -> str:
     return " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
 
@@ -238,6 +315,36 @@ class SlurmExecutor:
         done = ask("squeue", "--noheader", "--name=torchgauge-none")
         if done.returncode:
             raise InfrastructureError(f"Slurm does not answer: {_in_a_line(done)}", hint="sinfo says more")
+
+    def refuse(self, options: SlurmOptions, devices: Sequence[str]) -> None:
+        """Raise :class:`UsageError` for words that sbatch refuses: no job would ever start."""
+        for device in devices:
+            try:
+                said = _refusal(options.words_for(device))
+            except ValueError as error:
+                said = str(error)
+            if said:
+                self.ready(options)  # a controller that is away refuses nothing
+                raise UsageError(
+                    f"sbatch refuses jobs for {device}: {said}",
+                    hint="the words of --executor-option sbatch=... are those of sbatch: man sbatch",
+                )
+
+    def jobs(self, options: SlurmOptions, plan: Plan) -> Iterator[str]:
+        """Each job, and the words and the script that submit the first array."""
+        folder = Path("STORE", "runs", plan.run_id)
+        nothing = Submission(plan, (), folder, {}, {}, "", SYSTEM_CLOCK, lambda: False, lambda *_: None)
+        jobs = [
+            PartJob(f"part-{n}", each) for n, each in enumerate(cut(plan.groups, options.groups_per_job), 1)
+        ]
+        for job in jobs:
+            cases = sum(len(group.cases) for group in job.groups)
+            of = f"{counted(len(job.groups), 'group')}, {counted(cases, 'case')}"
+            yield f"job {job.name} on {job.groups[0].device}: {of}"
+        device = jobs[0].groups[0].device.name
+        first = [job for job in jobs if job.groups[0].device.name == device][:MOST_TASKS]
+        words, text = Slurm(nothing, options).submitted(device, first)
+        yield from ("", shlex.join(["sbatch", *words]), "", *text.splitlines())
 
     def fleet(self, options: SlurmOptions) -> list[FleetDevice]:
         """The nodes, and the jobs of torchgauge on them."""

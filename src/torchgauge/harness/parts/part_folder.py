@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchgauge.errors import UsageError
-from torchgauge.records import SCHEMA_VERSION, Plan, Result
+from torchgauge.records import SCHEMA_VERSION, Environment, Plan, Result
 from torchgauge.records.metrics import MIB
 from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.journal import JournalRecord, Kind, RunState, is_being_written, read
@@ -100,6 +100,7 @@ class PartSurvey:
     done: set[str] = field(default_factory=set)
     ended: RunState | None = None
     moments: list[float] = field(default_factory=list)
+    environments: list[Environment] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> PartSurvey:
@@ -139,6 +140,8 @@ class PartSurvey:
             part = record.payload()
             self.node = part.node
             self.given.update(part.groups)
+        elif record.kind is Kind.ENVIRONMENT:
+            self.environments.append(record.payload())
         elif record.kind is Kind.RESULT:
             self.done.add(record.case_key)
             if began := record.data["started_at"]:

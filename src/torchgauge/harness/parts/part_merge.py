@@ -7,7 +7,7 @@ is named first: its rows are of one machine. What was given to a worker that lef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from torchgauge.harness.parts.part_folder import PartSurvey, log_below
 from torchgauge.harness.parts.part_run import on_node
 from torchgauge.harness.run.rows import unattempted
 from torchgauge.harness.run.run_report import RunReport
+from torchgauge.harness.run.versions import ALLOW, Versions
 from torchgauge.records import Cause, Group, Plan, Result, Status
-from torchgauge.results.journal import EarlierAttempt, End, Journal, Kind, Note, RunState
+from torchgauge.results.journal import EarlierAttempt, End, Journal, Kind, Note, RunState, read
 from torchgauge.results.store import RunFolder, Store
 
 AGREE_S = 300.0
@@ -28,16 +29,19 @@ AT_ONCE = 100
 """Rows that become durable together: one by one, thousands of them wait for the disk."""
 
 
-def merge_parts(store: Store, paths: Sequence[Path]) -> RunReport:
+def merge_parts(store: Store, paths: Sequence[Path], *, mixed: bool = False) -> RunReport:
     """Make one run in ``store`` of the parts in the folders ``paths``, or add them to it, and publish it.
 
     Raises :class:`UsageError` for what is no part, is still being measured or is of another plan than the
-    first, and where the run is complete already; nothing is written then.
+    first, where torch differs, unless versions may be ``mixed``, and where the run is complete already;
+    nothing is written then.
     """
     parts = [PartSurvey.read(path) for path in dict.fromkeys(path.resolve() for path in paths)]
     plan = _one_plan(parts)
-    there = plan.run_id in store.run_ids()
-    folder = store.run(plan.run_id) if there else store.begin(plan)
+    folder = RunFolder(store.path / "runs" / plan.run_id)
+    versions = _one_torch(parts, folder, Versions(mixed, plan.torchgauge))
+    if plan.run_id not in store.run_ids():
+        store.begin(plan)
     report = RunReport(plan.run_id, len(plan.cases))
     with folder.open_journal() as journal:
         if journal.state is RunState.COMPLETE:
@@ -46,7 +50,14 @@ def merge_parts(store: Store, paths: Sequence[Path]) -> RunReport:
             )
         for result in journal.results():
             report.add(result)
-        _fill(journal, folder, parts, plan, report)
+
+        def keep(rows: Sequence[Result]) -> None:
+            rows = versions.marked(rows)
+            journal.append(Kind.RESULT, rows)
+            for result in rows:
+                report.add(result)
+
+        _fill(journal, folder, parts, plan, keep)
         left = len(plan.cases) - len(journal.done)
         state = RunState.INTERRUPTED if left else RunState.COMPLETE
         journal.append(Kind.END, [End(state, SYSTEM_CLOCK.now())])
@@ -66,8 +77,25 @@ def _one_plan(parts: Sequence[PartSurvey]) -> Plan:
     return first.plan
 
 
+def _one_torch(parts: Sequence[PartSurvey], folder: RunFolder, versions: Versions) -> Versions:
+    """``versions`` with those of the run in ``folder``, if it is there, and of ``parts``."""
+    lines = read(folder.journal_path) if folder.journal_path.is_file() else ()
+    for line in lines:
+        if line.kind is Kind.ENVIRONMENT:
+            versions.differ(line.payload())
+    for part in parts:
+        for environment in part.environments:
+            if differs := versions.differ(environment):
+                raise UsageError(f"{part.folder.path} would mix versions: {differs}", hint=ALLOW)
+    return versions
+
+
 def _fill(
-    journal: Journal, folder: RunFolder, parts: Sequence[PartSurvey], plan: Plan, report: RunReport
+    journal: Journal,
+    folder: RunFolder,
+    parts: Sequence[PartSurvey],
+    plan: Plan,
+    keep: Callable[[Sequence[Result]], None],
 ) -> None:
     """Append everything that the parts have and the journal has not."""
     sources = {group.id: _source(group, parts) for group in plan.groups}
@@ -90,15 +118,9 @@ def _fill(
             said += f"; {apart}"
         journal.append(Kind.NOTE, [Note(said, now)])
         for rows in _rows(journal, part, wanted, name):
-            _keep(journal, rows, report)
+            keep(rows)
     for group in plan.groups:
-        _keep(journal, _lost(group, plan, parts, set(journal.done)), report)
-
-
-def _keep(journal: Journal, rows: Sequence[Result], report: RunReport) -> None:
-    journal.append(Kind.RESULT, rows)
-    for result in rows:
-        report.add(result)
+        keep(_lost(group, plan, parts, set(journal.done)))
 
 
 def _source(group: Group, parts: Sequence[PartSurvey]) -> PartSurvey:

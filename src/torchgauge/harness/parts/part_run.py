@@ -18,6 +18,7 @@ from torchgauge.harness.run.campaigns import planned_parts
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.run_report import RunReport
 from torchgauge.harness.run.runner import Campaign
+from torchgauge.harness.run.versions import refuse_other_torchgauge
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Plan, Result
 from torchgauge.results.journal import Journal, Kind, Part
 from torchgauge.results.plan_file import PLANNED_BY, plan_version, read_plan
@@ -51,13 +52,19 @@ class PartCampaign(Campaign):
 
 
 def part_campaign(
-    plan_file: Path, groups: Sequence[str], *, node: str, progress: Progress, python: str | None = None
+    plan_file: Path,
+    groups: Sequence[str],
+    *,
+    node: str,
+    progress: Progress,
+    python: str | None = None,
+    mixed: bool = False,
 ) -> tuple[PartCampaign, Plan]:
     """The campaign of the ``groups`` (ids) of the plan in ``plan_file``, and that whole plan.
 
     ``python`` names this machine's interpreter of the workers, where it is not that of the plan. Raises
-    :class:`UsageError` for a plan of another version, for what is not there and for an unknown group, and
-    :class:`DataFileError` for a damaged file.
+    :class:`UsageError` for a plan of another version, unless versions may be ``mixed``, for what is not there
+    and for an unknown group, and :class:`DataFileError` for a damaged file.
     """
     found = plan_version(plan_file, PLANNED_BY)
     if found != SCHEMA_VERSION:
@@ -67,6 +74,7 @@ def part_campaign(
             hint="plan again with this version: torchgauge plan SUITE... --json > plan.json",
         )
     plan = read_plan(plan_file, PLANNED_BY)
+    refuse_other_torchgauge(plan, mixed)
     known = {group.id: group for group in plan.groups}
     keys = {planned.case.key for group in plan.groups for planned in group.cases}
     if len(keys) < len(plan.cases) or len(known) < len(plan.groups):
@@ -80,7 +88,7 @@ def part_campaign(
     part = replace(plan, groups=chosen, python=there.path)
     suites, devices = planned_parts(part, there)
     store = Store(plan_file.parent)
-    return PartCampaign(part, store, devices, suites, progress, there.path, node=node), plan
+    return PartCampaign(part, store, devices, suites, progress, there.path, node=node, mixed=mixed), plan
 
 
 def _interpreter_here(plan: Plan, python: str | None) -> Interpreter:

@@ -52,6 +52,8 @@ MODEL_SUITES_ONLY = (
 """Suites that ``all`` does not stand for: the harness's own, single operations and features, and checks."""
 CHECKS_PER_GROUP = 128
 """Checks that share a process; a run that is interrupted repeats those of one group."""
+CHECKS_PER_JOB = 32
+"""The same where other machines measure: a group of checks is a job, and several measure a suite at once."""
 BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
 
 
@@ -110,9 +112,14 @@ def select_groups(
 
 
 def all_groups(
-    selection: Selection, devices: Mapping[str, Device], suites: Mapping[str, Suite]
+    selection: Selection,
+    devices: Mapping[str, Device],
+    suites: Mapping[str, Suite],
+    elsewhere: bool = False,
 ) -> tuple[Group, ...]:
     """The groups of all shards of ``selection``, device by device and suite by suite.
+
+    Where they are measured ``elsewhere``, groups of checks are small.
 
     Raises :class:`UnknownNameError` for a name that nothing answers to and
     :class:`NothingSelectedError` where nothing is left.
@@ -164,7 +171,7 @@ def all_groups(
                 for workload in workloads_of(suite, entry, selection)
             ]
         for suite, cases in checks.items():
-            most = getattr(suites[suite], "checks_per_process", CHECKS_PER_GROUP)
+            most = checks_together(suites[suite], elsewhere)
             groups += check_groups(cases, min(most, -(-len(cases) // shards)) or 1)
     if not groups:
         raise NothingSelectedError(
@@ -234,6 +241,11 @@ def planned_check(
 def _declared(device: Device) -> str:
     """The file of expectations that the device's package declares; "" for a device of older make."""
     return str(getattr(device, "expectations", ""))
+
+
+def checks_together(suite: Suite, elsewhere: bool) -> int:
+    """How many checks of ``suite`` share a process, which may be on another machine."""
+    return CHECKS_PER_JOB if elsewhere else int(getattr(suite, "checks_per_process", CHECKS_PER_GROUP))
 
 
 def check_groups(cases: Sequence[PlannedCase], size: int = CHECKS_PER_GROUP) -> list[Group]:

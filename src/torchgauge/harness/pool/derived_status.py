@@ -134,7 +134,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
     if ending.killed == "timeout":
         return Outcome(key, Status.TIMEOUT, phase, None, f"{ending.limit}{_whose(planned, phase, ending)}")
     if ending.killed == "memory":
-        return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"{grew}killed at {ending.limit}")
+        return _out_of_memory(key, phase, f"{grew}killed at {ending.limit}")
     if ending.killed == "forged":
         return Outcome(key, Status.CRASH, phase, Cause.EXIT, ending.limit, _crash(ending.limit, phase))
     if ending.lost:
@@ -143,9 +143,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
     if os.WIFSIGNALED(ending.status):
         if os.WTERMSIG(ending.status) == signal.SIGKILL:
             if kernel_oom():
-                return Outcome(
-                    key, Status.OOM, phase, Cause.HOST_LIMIT, f"{grew}killed by the kernel: out of memory"
-                )
+                return _out_of_memory(key, phase, f"{grew}killed by the kernel: out of memory")
             reason = "killed from outside, and not for memory"
             return Outcome(key, Status.INFRA, phase, Cause.KILLED, reason)
         if os.WTERMSIG(ending.status) == signal.SIGBUS and ending.full:
@@ -157,6 +155,14 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
     reason = f"the process ended with {how} and without a result, in phase {phase.value}"
     reason += _whose(planned, phase, ending)
     return Outcome(key, Status.CRASH, phase, Cause.EXIT, reason, _crash(how, phase))
+
+
+def _out_of_memory(key: str, phase: Phase, reason: str) -> Outcome:
+    """The outcome of a case whose process was ended for memory, which is not its own at the start."""
+    if phase is Phase.START:
+        why = f"{reason}, before anything of it was loaded: others have the memory"
+        return Outcome(key, Status.INFRA, phase, Cause.KILLED, why)
+    return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, reason)
 
 
 def _whose(planned: PlannedCase, phase: Phase, ending: Ending) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from torchgauge import __version__
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import Presence, known_devices, parse_target
@@ -36,11 +37,13 @@ from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rank_devices import refuse_elsewhere, refuse_launched, refuse_too_many
 from torchgauge.harness.run.rows import option_of
 from torchgauge.harness.run.runner import Campaign
+from torchgauge.harness.run.versions import refuse_other_torchgauge
 from torchgauge.processes.known_secrets import own_command
-from torchgauge.records import Group, Plan, Provenance, RunSettings
+from torchgauge.records import Group, Plan, Provenance, RunSettings, Status
 from torchgauge.records.comparison import ComparisonPlan
 from torchgauge.results.durations import durations_json
 from torchgauge.results.journal import Kind, read
+from torchgauge.results.reopened import reopen
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.model_code import digests_of
@@ -84,7 +87,7 @@ def make_plan(
         )
     selection = replace(selection, devices=expand_devices(selection.devices, there))
     devices = find_devices(selection.devices, there)
-    whole = all_groups(selection, devices, suites)
+    whole = all_groups(selection, devices, suites, elsewhere)
     known = gather(whole, suites, durations=durations, store=store)
     sharding = shard_groups(whole, parse_shard(selection.shard)[1], known.sharding)
     groups = refuse(there, sharding.shard(selection.shard), devices)
@@ -117,6 +120,7 @@ def plan_of(
         python=sys.executable,
         provenance=provenance,
         metrics=metrics_of(),
+        torchgauge=__version__,
     )
 
 
@@ -137,11 +141,12 @@ def new_campaign(
     python: str | None = None,
     durations: str | None = None,
     crew: Crew | None = None,
+    mixed: bool = False,
 ) -> Campaign:
     """A campaign of ``selection``; nothing is written before all names are known to be right.
 
-    ``crew`` are the processes that a launcher started: each looks whether it can serve the plan. Raises what
-    :func:`make_plan` and :func:`refuse_absent` raise.
+    ``crew`` are the processes that a launcher started: each looks whether it can serve the plan. Versions of
+    torch may be ``mixed``. Raises what :func:`make_plan` and :func:`refuse_absent` raise.
     """
     if crew is None:
         refuse_launched(os.environ)
@@ -170,7 +175,8 @@ def new_campaign(
     if crew is not None:
         plan = crew.take(plan)
     where = Store.open(store, create=True)
-    return Campaign(plan, where, devices, suites, progress, plan.python, executor, crew=crew, options=options)
+    campaign = Campaign(plan, where, devices, suites, progress, plan.python, executor, crew=crew)
+    return replace(campaign, options=options, mixed=mixed)
 
 
 def durations_of(plan: Plan, suites: Mapping[str, Suite], *, durations: str | None, store: str | None) -> str:
@@ -187,11 +193,14 @@ def resumed_campaign(
     executor_words: Mapping[str, str] | None = None,
     python: str | None = None,
     typed: Mapping[str, object] = MappingProxyType({}),
+    retry: Collection[Status] = (),
+    mixed: bool = False,
 ) -> tuple[Campaign, RunFolder]:
     """Return the campaign of the run folder at ``path``, to be continued.
 
-    Raises :class:`UsageError` where ``path`` is not a run folder, and where a ``typed`` setting, the data of
-    a suite or the code of a model differs from the plan.
+    Cases whose rows have a status of ``retry`` are left again. Raises :class:`UsageError` where ``path`` is
+    not a run folder, and where a ``typed`` setting, the data of a suite, the code of a model or, unless
+    versions may be ``mixed``, torchgauge differs from the plan.
     """
     options = executor_options(executor, executor_words or {})
     folder = RunFolder(Path(path))
@@ -202,6 +211,7 @@ def resumed_campaign(
         )
     plan = folder.plan()
     refuse_other_settings(plan, typed)
+    refuse_other_torchgauge(plan, mixed)
     lines = read(folder.journal_path) if folder.journal_path.is_file() else ()
     refuse_elsewhere(dict(each.data["identity"]) for each in lines if each.kind is Kind.ENVIRONMENT)
     if plan.settings.torchbench is not None:
@@ -214,7 +224,10 @@ def resumed_campaign(
         refuse_changed_digests(plan, suites.values(), (there.path,))
         refuse_quarantined(plan.groups, devices)
     store = Store.open(folder.path.parent.parent)
-    return Campaign(plan, store, devices, suites, progress, there.path, executor, options=options), folder
+    if retry:
+        reopen(folder, retry)
+    campaign = Campaign(plan, store, devices, suites, progress, there.path, executor, options=options)
+    return replace(campaign, mixed=mixed), folder
 
 
 def refuse_other_settings(plan: Plan | ComparisonPlan, typed: Mapping[str, object]) -> None:

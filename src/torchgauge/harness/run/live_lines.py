@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TextIO, TypeVar
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.results.hostile_text import visible
+from torchgauge.results.terminal_width import LEAST, terminal_width
 
 BAR_COLUMNS = 16
 TICK_S = 1.0
@@ -77,10 +78,9 @@ class LiveLines:
         if not self.stream.isatty():
             yield
             return
-        from rich.console import Console
         from rich.text import Text
 
-        with Console(file=self._raw).status(Text(f"{words} ...", no_wrap=True, overflow="ellipsis")):
+        with self._console().status(Text(f"{words} ...", no_wrap=True, overflow="ellipsis")):
             yield
 
     def begin(self, total: int | None = None, doing: str = "starting") -> None:
@@ -88,7 +88,6 @@ class LiveLines:
         self.began = self.clock.steady()
         if not self.stream.isatty():
             return
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.table import Column
 
@@ -98,7 +97,7 @@ class LiveLines:
             *bar,
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}{task.description}", markup=False, table_column=rest),
-            console=Console(file=self._raw),
+            console=self._console(),
             transient=True,
             expand=True,
             auto_refresh=False,  # a thread would draw while something is timed; `tick` does not
@@ -106,6 +105,14 @@ class LiveLines:
         self.bar.start()
         self.task = self.bar.add_task(doing, total=total, left="")
         self.bar.refresh()
+
+    def _console(self) -> Any:
+        from rich.console import Console
+
+        console = Console(file=self._raw)
+        if console.width < LEAST:  # Rich follows the size of any wider terminal
+            console.width = terminal_width(self.stream)
+        return console
 
     @ends_no_case
     def show(self, /, **changes: Any) -> None:

@@ -11,7 +11,7 @@ from torchgauge.harness.pool.watch import TIMED
 from torchgauge.harness.run.case_line import REASON, Naming, case_line
 from torchgauge.harness.run.live_lines import LiveLines, ends_no_case
 from torchgauge.harness.run.time_left import TimeLeft
-from torchgauge.records import ATTEMPTED, Group, Plan, Result, Status
+from torchgauge.records import ATTEMPTED, Group, Plan, Result, Status, Subject
 from torchgauge.records.placement import placement_of
 from torchgauge.results import units
 
@@ -74,9 +74,20 @@ class Progress(LiveLines):
         self.show(completed=done, left=f"{left} | " if left and done < self.total else "")
 
     def _lines(self, results: Sequence[Result], done: int) -> list[str]:
-        """A line for each of ``results``, after which ``done`` rows are there; many alike are counted."""
-        if not results:
-            return []
+        """Lines for ``results``, which may be of several groups, after which ``done`` rows are there."""
+        batches: dict[tuple[str, object], list[Result]] = {}
+        for each in results:
+            load = each.case.workload
+            shared = load if load.subject is Subject.MODELS else load.suite
+            batches.setdefault((str(each.case.device), shared), []).append(each)
+        lines, done = [], done - len(results)
+        for batch in batches.values():
+            done += len(batch)
+            lines += self._of_one(batch, done)
+        return lines
+
+    def _of_one(self, results: Sequence[Result], done: int) -> list[str]:
+        """A line for each of ``results``, of one model or of one suite's checks; many alike are counted."""
         if len({result.case.workload for result in results}) > 1:  # checks: many share a process
             checked = results[0].case
             named = f"{checked.workload.suite} @{checked.device}"

@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from torchgauge.clock import Clock
+from torchgauge.errors import UsageError
 from torchgauge.harness.executors.executor import Attempted, BudgetSpent, RunNote, Yield
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rows import unattempted
 from torchgauge.harness.run.run_report import RunReport
+from torchgauge.harness.run.versions import ALLOW, Versions
 from torchgauge.records import Calibration, Cause, Environment, Plan, PlannedCase, Result, Status
 from torchgauge.results.attempts import Attempts
-from torchgauge.results.journal import Journal, Kind, Note
+from torchgauge.results.journal import Journal, Kind, Note, read
 
 
 @dataclass
 class RowKeeper:
     """Keeps what ``journal`` is to hold of ``plan``; rows are those of cases that are ``left``.
 
-    A case leaves ``left`` with its row. What a resumed journal has of attempts is taken up.
+    A case leaves ``left`` with its row. What a resumed journal has of attempts and versions is taken up.
     """
 
     plan: Plan
@@ -27,15 +29,24 @@ class RowKeeper:
     progress: Progress
     clock: Clock
     left: dict[str, PlannedCase]
+    versions: Versions = field(default_factory=Versions)
     attempts: Attempts = field(default_factory=Attempts)
 
     def __post_init__(self) -> None:
         for said in self.journal.attempts():
             self.attempts.restore(said)
+        for line in read(self.journal.path):
+            if line.kind is Kind.ENVIRONMENT:
+                self.versions.differ(line.payload())
 
     def keep(self, item: Yield) -> None:
-        """Keep ``item``; raises ``TypeError`` and ``ValueError`` for what no executor may yield."""
+        """Keep ``item``; raises ``TypeError`` and ``ValueError`` for what no executor may yield.
+
+        Raises :class:`UsageError` for an environment of another torch than the run has.
+        """
         if isinstance(item, Environment):
+            if differs := self.versions.differ(item):
+                raise UsageError(f"run {self.plan.run_id} would mix versions: {differs}", hint=ALLOW)
             self.journal.append(Kind.ENVIRONMENT, [item])
         elif isinstance(item, Calibration):
             self.journal.append(Kind.CALIBRATION, [item])
@@ -51,7 +62,7 @@ class RowKeeper:
             raise TypeError(f"a {type(item).__name__} is nothing that an executor yields")
         else:
             self._refuse_unknown(item)
-            self.rows(item)
+            self.rows(self.versions.marked(item))
 
     def note(self, text: str) -> None:
         """Keep a fact about the run, and say it."""

@@ -36,7 +36,8 @@ class RunReport:
 
     ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
     model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
-    their measurements; ``skipped`` has those that no data file declares.
+    their measurements; ``skipped`` has those that no data file declares. ``missing`` counts rows that make
+    the run incomplete by what they share, which is not the job of an executor.
     """
 
     run_id: str
@@ -53,6 +54,7 @@ class RunReport:
     faster_than_peak: list[Result] = field(default_factory=list)
     skipped: list[Result] = field(default_factory=list)
     unsupported: list[Result] = field(default_factory=list)
+    missing: Counter[tuple[Status, Cause | None, str]] = field(default_factory=Counter)
     interrupted: bool = False
     out_of_budget: bool = False
     latencies: list[CaseLatency] = field(default_factory=list)
@@ -93,6 +95,10 @@ class RunReport:
             self.unchecked.append(slim)
         if undeclared_skip(result.status, result.cause):
             self.skipped.append(slim)
+        if result.status in INCOMPLETE and result.cause not in (Cause.CANCELLED, Cause.BUDGET):
+            job = str(dict(result.facts).get("job", ""))
+            reason = result.reason.removeprefix(f"{job}: ")
+            self.missing[result.status, result.cause, reason] += 1
         if result.status is Status.UNSUPPORTED:
             self.unsupported.append(slim)
         if result.faster_than_peak:
@@ -125,6 +131,10 @@ def report_plain(report: RunReport) -> dict[str, Any]:
         "skipped": [
             {"case": r.case_id, "cause": r.cause and r.cause.value, "reason": r.reason}
             for r in report.skipped
+        ],
+        "missing": [
+            {"status": status.value, "cause": cause and cause.value, "reason": reason, "cases": count}
+            for (status, cause, reason), count in report.missing.most_common()
         ],
         "latencies": [_latency(each) for each in report.latencies],
         "interrupted": report.interrupted,

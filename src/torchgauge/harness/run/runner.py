@@ -24,6 +24,7 @@ from torchgauge.harness.run.disk_space import require_space
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.row_keeper import RowKeeper
 from torchgauge.harness.run.run_report import RunReport
+from torchgauge.harness.run.versions import Versions
 from torchgauge.processes.cursor import show_cursor
 from torchgauge.processes.kept_process import leave
 from torchgauge.records import Again, Group, Plan, Status
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 class Campaign:
     """Everything that running a plan needs.
 
-    At ``until``, a moment of ``clock.steady()``, what runs is ended: the budget is spent (None: never).
+    At ``until``, a moment of ``clock.steady()``, what runs is ended: the budget is spent (None: never). Where
+    versions may be ``mixed``, each row says its own.
     """
 
     plan: Plan
@@ -56,7 +58,8 @@ class Campaign:
     crew: Crew | None = None
     options: Any = None
     until: float | None = None
-    instead: ClassVar[str] = "start a new run"
+    mixed: bool = False
+    instead: ClassVar[str] = "start a new run, or --resume RUN --retry infra where some of its rows are infra"
     """What to do where nothing is left to resume."""
 
     def run(self, folder: RunFolder | None = None) -> RunReport:
@@ -102,7 +105,8 @@ class Campaign:
                     Kind.NOTE, [Note(f"resumed with {counted(len(done), 'case')} done", self.clock.now())]
                 )
             left = {each.case.key: each for each in self.plan.cases if each.case.key not in done}
-            keeper = RowKeeper(self.plan, journal, report, self.progress, self.clock, left)
+            versions = Versions(self.mixed)
+            keeper = RowKeeper(self.plan, journal, report, self.progress, self.clock, left, versions)
             for text in (note for suite in self.suites.values() for note in suite.notes):
                 keeper.note(text)
             how, silence = "ended without reporting this case", Silence.within(self.plan)
@@ -161,6 +165,7 @@ class Campaign:
             on_event=on_event,
             crew=self.crew,
             options=self.options,
+            mixed=self.mixed,
             made={
                 key: sum(said.again is Again.ASKED for said in each) for key, each in attempts.earlier.items()
             },

@@ -13,6 +13,7 @@ from torchgauge.harness.run.code_origin import CodeOrigin
 from torchgauge.harness.run.run_report import RunReport
 from torchgauge.records import (
     ATTEMPTED,
+    INCOMPLETE,
     Accuracy,
     Again,
     Plan,
@@ -42,7 +43,10 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
     elif report.out_of_budget:
         lines.append(f"the budget is spent; go on with: torchgauge run --resume {folder}")
     elif report.incomplete:
-        lines.append("incomplete: some cases are infra or not_run")
+        again = " ".join(
+            f"--retry {each.value}" for each in Status if each in INCOMPLETE and report.counts[each]
+        )
+        lines.append(f"incomplete; measure them again with: torchgauge run --resume {folder} {again}")
     elif not report.telling:
         lines.append("nothing was measured, so this run says nothing of any model")
     lines += [f"run {report.run_id} in {store}", f"logs in {folder / 'logs'}"]
@@ -59,6 +63,7 @@ def report_lines(report: RunReport, lost: Sequence[Result] = ()) -> list[str]:
         attempted=sum(report.counts[status] for status in ATTEMPTED),
         counts=", ".join(f"{n} {s.value}{marks.get(s, '')}" for s in Status if (n := report.counts[s])),
         skipped=Counter((each.cause, each.reason) for each in report.skipped).most_common(),
+        missing=report.missing.most_common(),
         lost=lost,
         unchecked=Counter(each.unchecked for each in report.unchecked),
         compiled=", ".join(f"{n} {each.value}" for each in CodeOrigin if (n := report.compiled[each])),

@@ -56,7 +56,7 @@ _REFERENCE = re.compile(
 )
 """What a result is compared with, in the words of ``harness/worker``."""
 _UNIT = re.compile(r"[A-Za-z0-9%/*^._-]{1,24}")
-_LOG = re.compile(r"(logs/)?[A-Za-z0-9][A-Za-z0-9._+-]*")
+_LOG = re.compile(r"(logs/)?([A-Za-z0-9][A-Za-z0-9._+-]*/)?[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
