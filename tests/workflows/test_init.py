@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -113,6 +115,24 @@ def test_a_night_confirms_what_it_suspects_and_is_judged_after_that():
     refs = [step["with"].get("ref") for step in confirm["steps"] if "checkout" in step.get("uses", "")]
     assert refs == [None, "${{ matrix.good_sha }}", "${{ matrix.suspect_sha }}"]
     assert not [step for step in confirm["steps"] if "GITHUB_TOKEN" in step.get("env", {})]
+
+
+@pytest.mark.parametrize(
+    ("code", "writes", "red"), [(0, True, False), (3, True, False), (3, False, True), (2, True, True)]
+)
+def test_collecting_is_red_where_nobody_can_say_what_came(tmp_path, code, writes, red):
+    """Incomplete is for the gate to judge; an API that does not answer leaves nothing to judge."""
+    steps = parsed("nightly")["jobs"]["collect"]["steps"]
+    (step,) = (each for each in steps if "ci collect" in each.get("run", ""))
+    assert "continue-on-error" not in step
+    (tmp_path / "collect.json").write_text("of an earlier job")
+    command = tmp_path / "torchgauge"
+    command.write_text(f"#!/bin/sh\n{'touch collect.json' if writes else ':'}\nexit {code}\n")
+    command.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    shell = ["bash", "-e", "-c", step["run"]]
+    done = subprocess.run(shell, cwd=tmp_path, env={"PATH": path}, timeout=120, check=False)
+    assert bool(done.returncode) == red
 
 
 def writing(name):
