@@ -83,6 +83,8 @@ COMPILED = {
     "raises_while_measured": (("error", None, "measure"), ("pass", None, "done")),
     "recompiles_every_call": (("pass", None, "done"), ("pass", None, "done")),
     "captures_no_graph": (("pass", None, "done"), ("error", None, "accuracy")),
+    "runs_a_rnn": (("pass", None, "done"), ("pass", None, "done")),
+    "caches_a_norm": (("pass", None, "done"), ("pass", None, "done")),
 }
 COLD = {
     "segfault_in_step": ("crash", "signal", "eager"),
@@ -287,6 +289,8 @@ def test_configurations_are_judged_apart(compiled: Finished, model: str) -> None
     [
         ("recompiles_every_call", "", "torch._dynamo hit config.recompile_limit (8)"),
         ("captures_no_graph", "the configuration did not run: ", "dynamo captured no graph"),
+        ("runs_a_rnn", "", "dynamo skipped 1 frame, which eager runs: 1 step entered the code"),
+        ("caches_a_norm", "", "dynamo skipped 1 frame, which eager runs: "),
     ],
 )
 def test_a_silent_fallback_is_degraded(compiled: Finished, model: str, reason: str, fact: str) -> None:

@@ -25,6 +25,8 @@ RESULTS = {
     "plain_tensor": f"out: Tensor of torch.float32 instead of {MODULE}.Sub of torch.float32",
     "array_for_tensor": "out.1: numpy.ndarray instead of Tensor of torch.float32",
     "integer_for_float": "out.1: int instead of float",
+    "number_for_tensor": "out.1: float instead of a tensor",
+    "tensor_for_number": "out.1: a tensor instead of float",
     "other_strides": "out: strides (1, 16) instead of strides (16, 1)",
     "new_alias": "out.1: memory of args.0 instead of memory of its own",
     "lost_alias": "out.1: memory of its own instead of memory of args.0",

@@ -107,6 +107,8 @@ def _of_tensor(value: torch.Tensor, path: str, around: tuple[int, ...]) -> Itera
         return
     if value.is_nested:
         parts = list(value.unbind())
+    elif inner := _inner(value):
+        parts = inner
     elif value.is_quantized:
         parts = {"dtype": value.dtype, "values": value.dequantize()}
     elif value.element_size() == 1 and value.dtype not in _BYTES:  # few operators compute on these
@@ -123,6 +125,20 @@ def _of_tensor(value: torch.Tensor, path: str, around: tuple[int, ...]) -> Itera
     else:
         parts = {"values": value.to_dense()}
     yield from _below(parts, path, around)
+
+
+def _inner(value: torch.Tensor) -> dict[str, Any]:
+    """Return the tensors inside one whose class implements operators itself; a class need not have them all.
+
+    Numbers that a masked tensor hides are no result. Tensors of several ranks are left whole.
+    """
+    if type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ or hasattr(value, "full_tensor"):
+        return {}
+    if hasattr(value, "get_mask"):
+        return {"mask": value.get_mask(), "values": value.to_tensor(0)}
+    if hasattr(value, "__tensor_flatten__"):
+        return {name: getattr(value, name) for name in value.__tensor_flatten__()[0]}
+    return {name: part for name, part in vars(value).items() if isinstance(part, torch.Tensor)}
 
 
 def _parts(value: Any) -> Collection[tuple[str, Any]] | None:

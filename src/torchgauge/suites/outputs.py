@@ -53,8 +53,11 @@ def not_finite(leaf: torch.Tensor) -> torch.Tensor:
 
 
 def to_host(leaf: Any, *, copy: bool = True) -> Any:
-    """Return ``leaf`` detached and on the host, by default as a copy."""
-    return leaf.detach().to(HOST, copy=copy) if isinstance(leaf, torch.Tensor) else leaf
+    """Return ``leaf`` detached and on the host, by default as a copy, without code of its class."""
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    with torch._C.DisableTorchFunctionSubclass():
+        return leaf.detach().to(HOST, copy=copy)
 
 
 def as_tensor(leaf: Any) -> Any:

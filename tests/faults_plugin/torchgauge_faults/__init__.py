@@ -50,6 +50,8 @@ FAULTS: dict[str, dict[str, int]] = {
     "writes_more_than_there_is": INFERENCE,
     "recompiles_every_call": INFERENCE,
     "captures_no_graph": INFERENCE,
+    "runs_a_rnn": INFERENCE,
+    "caches_a_norm": INFERENCE,
     "raises_while_profiled": INFERENCE,
     "hangs_while_profiled": INFERENCE,
     "segfault_while_profiled": INFERENCE,

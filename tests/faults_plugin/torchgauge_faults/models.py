@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import itertools
 import mmap
 import os
@@ -251,6 +252,32 @@ class CapturesNoGraph(Healthy):
         return self.linear(x)
 
 
+class RunsARnn(Healthy):
+    """Dynamo skips the only frame, because it compiles no recurrent layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = torch.nn.GRU(FEATURES, FEATURES)
+        self.state: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros(1, FEATURES) if self.state is None else self.state
+        y, state = self.rnn(x, state)
+        self.state = state.detach()
+        return self.linear(y)
+
+
+class CachesANorm(Healthy):
+    """Dynamo skips the frame of ``forward``, and compiles that of a norm that runs once."""
+
+    @functools.cached_property
+    def norm(self) -> torch.Tensor:
+        return self.linear.weight.detach().norm()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) / self.norm
+
+
 class SegfaultInCompiler(Healthy):
     """The operator has a kernel, but the compiler dies of asking for its shape."""
 
@@ -367,6 +394,8 @@ MODULES = {
     "writes_more_than_there_is": WritesMoreThanThereIs,
     "recompiles_every_call": RecompilesEveryCall,
     "captures_no_graph": CapturesNoGraph,
+    "runs_a_rnn": RunsARnn,
+    "caches_a_norm": CachesANorm,
     "raises_while_profiled": RaisesWhileProfiled,
     "hangs_while_profiled": HangsWhileProfiled,
     "segfault_while_profiled": SegfaultWhileProfiled,

@@ -119,6 +119,8 @@ returns("other_order", lambda m, x, y: Output(a=y, b=x + 1), lambda m, x, y: Out
 returns("plain_tensor", lambda m, x, y: y.as_subclass(Sub), lambda m, x, y: y)
 returns("array_for_tensor", lambda m, x, y: (y, x + 1), lambda m, x, y: (y, (x + 1).numpy()))
 returns("integer_for_float", lambda m, x, y: (y, 2.0), lambda m, x, y: (y, 2))
+returns("number_for_tensor", lambda m, x, y: (y, y.mean()), lambda m, x, y: (y, float(y.mean())))
+returns("tensor_for_number", lambda m, x, y: (y, 0.5), lambda m, x, y: (y, torch.tensor(0.5)))
 returns("other_strides", lambda m, x, y: y, lambda m, x, y: y.t().contiguous().t())
 returns("new_alias", lambda m, x, y: (y, x.clone()), lambda m, x, y: (y, x))
 returns("lost_alias", lambda m, x, y: (y, x[1]), lambda m, x, y: (y, x[1].clone()))

@@ -123,6 +123,51 @@ class AveragesInData(Averages):
         return self.linear(x) + self.mean
 
 
+class Toggles(Program):
+    """A program that freezes and thaws a layer in turns, as a GAN does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other, self.calls = torch.nn.Linear(SIDE, SIDE), 0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.calls += 1
+        self.other.requires_grad_(self.calls % 2 == 0)
+        return self.linear(x) + self.other(x)
+
+    def broken(self, x: torch.Tensor) -> Any:
+        self.calls += 1
+        return self.linear(x) + self.other(x)
+
+
+class TurnsAFlag(Program):
+    """A program that turns an attribute in each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flag = False
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.flag = not self.flag
+        return self.linear(x)
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+
+class TurnsASign(Program):
+    """A program that has its weights back after four calls."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        with torch.no_grad():
+            self.linear.weight.copy_(self.linear.weight.rot90())
+        return y
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+
 class CachesEachTenth(Program):
     """A program that caches a row of its inputs in every tenth call."""
 

@@ -100,6 +100,39 @@ class NoPlace(TopOfEqualScores):
         return {"places": places + 1}
 
 
+class EqualSums(Program):
+    """Sums that are one but for rounding: float64 and eager disagree, and compiled sums are exact."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x = torch.randn(4 * SIDE, SIDE)
+
+    def sums(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a number for each row."""
+        return (x.double() if compiled() else x).softmax(-1).sum(-1).to(x.dtype)
+
+
+class HighestOfEqualSums(EqualSums):
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"places": self.sums(x).cummax(0).indices}
+
+
+class WrongHighest(EqualSums):
+    def forward(self, x: torch.Tensor) -> Any:
+        places = (self.sums(x) + torch.arange(4 * SIDE) % 3).cummax(0).indices
+        return {"places": places.roll(1) if compiled() else places}
+
+
+class BestOfEqualSums(EqualSums):
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"places": self.sums(x).topk(4).indices}
+
+
+class RoundsHalves(EqualSums):
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"whole": (self.sums(x) * 2.5).round().long()}
+
+
 class FindsAMode(Program):
     """Rounding decides whether one value occurs twice, or three values occur once."""
 
@@ -112,6 +145,27 @@ class MasksNearScores(Program):
     def forward(self, x: torch.Tensor) -> Any:
         scores = self.scores(x)
         return {"scores": scores, "mask": scores[:, 0::2] < scores[:, 1::2]}
+
+
+class MasksManyScores(MasksNearScores):
+    """So many pairs that runs with other rounding do not decide each of them otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x = torch.randn(1 << 14, SIDE)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        return {"mask": torch.cat([shown["mask"], shown["scores"][:, :1] > 0.1], 1)}
+
+
+class WrongMaskOfMany(MasksManyScores):
+    """Compiled code is wrong in 32 of 147456 places."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        mask = super().forward(x)["mask"]
+        far = torch.arange(len(x)) % 512 == 0
+        return {"mask": torch.cat([mask[:, :-1], (mask[:, -1] ^ far)[:, None]], 1) if compiled() else mask}
 
 
 class WrongMask(MasksNearScores):
@@ -348,9 +402,70 @@ class Refuses(torch.Tensor):
         return super().__torch_function__(func, types, args, kwargs)
 
 
-class RefusesTheJudge(Program):
+class Wrapped(torch.Tensor):
+    """A tensor around another one, which has no operators."""
+
+    @staticmethod
+    def __new__(cls, inside: torch.Tensor) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype)
+
+    def __init__(self, inside: torch.Tensor) -> None:
+        self.inside = inside
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError(f"{func} of a wrapped tensor")
+
+
+class Flattened(Wrapped):
+    """A wrapped tensor that names what it holds."""
+
+    def __init__(self, inside: torch.Tensor) -> None:
+        self.parts = [inside]
+
+    @property
+    def first(self) -> torch.Tensor:
+        """What it holds."""
+        return self.parts[0]
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["first"], None
+
+
+class HasTensorClasses(Program):
+    """Returns tensors of classes that do not have all operators."""
+
+    wrong = ""
+
     def forward(self, x: torch.Tensor) -> Any:
-        return self.linear(x).as_subclass(Refuses)
+        y = self.linear(x)
+        kinds = ("masked", "inside", "first")
+        values = [y * (1.01 if compiled() and kind == self.wrong else 1.0) for kind in kinds]
+        return self.shown(x > 0, *values, y)
+
+    @torch.compiler.disable
+    def shown(self, mask: torch.Tensor, *values: torch.Tensor) -> Any:
+        """Return a tensor of each class; what a mask hides is not equal in two calls."""
+        masked, inside, first, y = values
+        noise = torch.rand(y.shape, generator=unseeded())
+        return {
+            "masked": torch.masked.masked_tensor(torch.where(mask, masked, noise), mask),
+            "refuses": y.as_subclass(Refuses),
+            "wrapped": Wrapped(inside),
+            "flattened": Flattened(first),
+        }
+
+
+class WrongMasked(HasTensorClasses):
+    wrong = "masked"
+
+
+class WrongInside(HasTensorClasses):
+    wrong = "inside"
+
+
+class WrongFirst(HasTensorClasses):
+    wrong = "first"
 
 
 class WritesItsWeights(Program):
@@ -412,7 +527,7 @@ class SortsSums(SumsInAnyOrder):
         self.x = torch.randn(2 * SIDE, SIDE)
 
     def forward(self, x: torch.Tensor) -> Any:
-        values, places = self.scores(x).sort(stable=True)
+        values, places = self.scores(x).sort()
         return {"values": values, "places": places}
 
 

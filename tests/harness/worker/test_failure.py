@@ -8,6 +8,7 @@ from urllib.error import URLError
 import pytest
 
 from torchgauge.devices.fake import FakeSession
+from torchgauge.errors import JudgeError
 from torchgauge.harness.suspects import Remedies
 from torchgauge.harness.worker.failure import describe, missing_op, normalise
 from torchgauge.harness.worker.verdicts import outcome_of
@@ -155,3 +156,17 @@ def test_an_exception_has_one_status(error, phase, status, cause) -> None:
     outcome = outcome_of(error, "case", phase, FakeSession(), Remedies())
     assert (outcome.status, outcome.cause, outcome.phase) == (status, cause, phase)
     assert outcome.reason
+
+
+@pytest.mark.torch
+def test_a_failure_of_the_judge_is_ours() -> None:
+    """Neither the model nor an operator of the device is to blame."""
+    import torch
+
+    from torchgauge.harness.worker.accuracy import nonfinite
+
+    with pytest.raises(JudgeError) as raised:
+        nonfinite({"out": torch.ones(2).to(torch.float8_e4m3fn)})
+    outcome = outcome_of(raised.value, "case", Phase.ACCURACY, FakeSession(), Remedies())
+    assert (outcome.status, outcome.failure) == (Status.INFRA, None)
+    assert outcome.reason.startswith("the judge failed: NotImplementedError: ")

@@ -6,7 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torchgauge.suites.ops.closeness import Tolerances, difference  # noqa: E402  torch first
+from torchgauge.suites.ops.closeness import Tolerances, difference, of_partials  # noqa: E402  torch first
+from torchgauge.suites.ops.input_changes import wrongly_changed  # noqa: E402
 
 DEFAULT = Tolerances()
 
@@ -50,3 +51,16 @@ def test_a_larger_tolerance_of_upstream_counts() -> None:
     assert difference(near, one, DEFAULT)
     assert difference(near, one, Tolerances(atol=0.01)) == ""
     assert difference(one + 5e-6, one, Tolerances(atol=1e-9)) == ""
+
+
+@pytest.mark.parametrize("dtype", [torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+def test_dtypes_with_few_operators_are_judged(dtype: torch.dtype) -> None:
+    """PyTorch does not compare them itself: a change of an input is found, and an equal one passes."""
+    ones, zeros = torch.ones(2, 2).to(dtype), torch.zeros(2, 2).to(dtype)
+    assert wrongly_changed([ones], [ones.clone()], [ones.clone()]) == ""
+    assert wrongly_changed([ones], [zeros], [ones]).startswith("changes tensor 0 of its inputs")
+    assert wrongly_changed([ones], [ones], [zeros]).startswith("leaves tensor 0 of its inputs")
+    assert of_partials((ones, zeros), torch.float16) == pytest.approx(2**-10 * 2**0.5)
+    assert difference(ones, ones.clone(), DEFAULT) == ""
+    assert "4 of 4 values differ" in difference(ones, zeros, DEFAULT)

@@ -25,7 +25,7 @@ import torch
 from torchgauge.counted import counted
 from torchgauge.errors import JudgeError
 from torchgauge.harness.worker.closeness import Closeness, measure, scales, strangers
-from torchgauge.harness.worker.rounding import Leeway
+from torchgauge.harness.worker.rounding import EagerResults
 from torchgauge.records import Cause, Modifier, Tolerance
 from torchgauge.suites.outputs import as_tensor, not_finite
 from torchgauge.suites.placing import named
@@ -107,32 +107,35 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
     fp64: Mapping[str, Any] | None,
     tolerance: Tolerance,
     own_scale: bool = True,
-    leeway: Leeway | None = None,
+    eager: EagerResults | None = None,
 ) -> Verdict:
     """Judge ``result`` against ``reference`` with ``fp64`` as the yardstick where there is one.
 
-    Without ``own_scale`` the tolerance alone counts. What fails passes where ``leeway`` explains it.
+    Without ``own_scale`` the tolerance alone counts. What fails passes where other results of ``eager``
+    explain it.
     """
-    verdict, leeway = Verdict(), leeway or Leeway(lambda _: {}, {})
+    verdict, eager = Verdict(), eager or EagerResults(lambda _: {}, reference, lambda: fp64)
     if reference.keys() != result.keys():
         odd = sorted(reference.keys() ^ result.keys())
         verdict.fail(Cause.TOLERANCE, f"structure differs: {', '.join(odd[:3])}")
         return verdict
     for path, value in reference.items():
-        expected, found = as_tensor(value), as_tensor(result[path])
+        expected, found = as_tensor(value), result[path]
         truth = fp64.get(path) if fp64 is not None else None
-        if isinstance(value, float) and isinstance(found, int):
+        if isinstance(value, float) and isinstance(found, (float, int)):
             found = as_tensor(float(found))
-        if isinstance(expected, torch.Tensor):
-            _compare_tensor(path, expected, found, truth, tolerance, verdict, leeway)
-        elif type(expected) is not type(found) or expected != found:
-            if type(expected) is type(found) and leeway.loosens(path, found):
+        if isinstance(expected, torch.Tensor) and isinstance(found, torch.Tensor):
+            _compare_tensor(path, expected, found, truth, tolerance, verdict, eager)
+        elif isinstance(value, torch.Tensor) or isinstance(found, torch.Tensor):
+            verdict.fail(Cause.CONTRACT, f"{path}: {_kind(found)} instead of {_kind(value)}")
+        elif type(value) is not type(found) or value != found:
+            if type(value) is type(found) and eager.loosens(path, found):
                 verdict.ties[path] = 1
             else:
-                verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {expected!r}")
+                verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {value!r}")
     for path, reason in strangers(verdict.tensors) if own_scale else ():
         pair = as_tensor(reference[path]), as_tensor(result[path])
-        if leeway.explains(path, *pair):
+        if eager.explains(path, *pair):
             verdict.rounded.append(path)
         else:
             verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
@@ -202,30 +205,30 @@ def multiplier(result: torch.Tensor, tolerance: Tolerance) -> float:
     return tolerance.rmse_multiplier
 
 
+def _kind(leaf: Any) -> str:
+    return "a tensor" if isinstance(leaf, torch.Tensor) else type(leaf).__name__
+
+
 def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
     path: str,
     expected: torch.Tensor,
-    found: Any,
+    found: torch.Tensor,
     truth: torch.Tensor | None,
     tolerance: Tolerance,
     verdict: Verdict,
-    leeway: Leeway,
+    eager: EagerResults,
 ) -> None:
-    if not isinstance(found, torch.Tensor):
-        verdict.fail(Cause.TOLERANCE, f"{path}: {type(found).__name__} instead of a tensor")
-    elif expected.dtype != found.dtype:
+    if expected.dtype != found.dtype:
         verdict.fail(Cause.TOLERANCE, f"{path}: dtype {found.dtype} instead of {expected.dtype}")
-    elif expected.shape != found.shape and expected.ndim == found.ndim and leeway.loosens(path):
+    elif expected.shape != found.shape and expected.ndim == found.ndim and eager.loosens(path):
         verdict.loose.append(path)
     elif expected.shape != found.shape:
         verdict.fail(Cause.TOLERANCE, f"{path}: shape {found.shape} instead of {expected.shape}")
     elif expected.is_floating_point() or expected.is_complex():
-        _compare_inexact(path, expected, found, truth, tolerance, verdict, leeway)
+        _compare_inexact(path, expected, found, truth, tolerance, verdict, eager)
     elif not torch.equal(expected, found):
-        differs = decided = expected != found
-        if isinstance(truth, torch.Tensor) and truth.shape == expected.shape:
-            decided = differs & (truth == expected)
-        if leeway.ties(path, decided, found, tolerance):
+        differs = expected != found
+        if eager.ties(path, differs, found, tolerance):
             verdict.ties[path] = int(differs.sum())
         else:
             verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
@@ -238,7 +241,7 @@ def _compare_inexact(  # noqa: PLR0917  as above
     truth: torch.Tensor | None,
     tolerance: Tolerance,
     verdict: Verdict,
-    leeway: Leeway,
+    eager: EagerResults,
 ) -> None:
     if not expected.numel():
         return
@@ -265,7 +268,7 @@ def _compare_inexact(  # noqa: PLR0917  as above
             verdict.elements += near.count
             right = right or _as_good_as_reference(one, other, exact, near, tolerance)
         passed = passed and right
-    if not passed and leeway.explains(path, expected, found):
+    if not passed and eager.explains(path, expected, found):
         verdict.rounded.append(path)
         return
     if not passed:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from torchgauge.harness.backends.prepared import Entries
+from torchgauge.harness.worker.compilation import skipped_frames
 from torchgauge.harness.worker.flex_blocks import Blocks, blocks_of
 
 REGION, FLEX, SDPA = "invoke_subgraph", "flex_attention", "scaled_dot_product_attention"
@@ -45,9 +46,9 @@ class Graph(NamedTuple):
 def captured(entries: Entries, compiler: str, graphs: list[Graph] | None = None) -> Iterator[None]:
     """Count in ``entries`` how often code is entered that is compiled inside; add each graph to ``graphs``.
 
-    Nothing is counted where dynamo has no such function. ``flex_attention`` that runs uncompiled, behind a
-    graph break, is captured as well, for ``eager``: such a graph has no calls and its code is not counted,
-    unless ``eager`` is the ``compiler`` of the case.
+    Frames that dynamo skips inside are counted too. Nothing is counted where dynamo has no such function.
+    ``flex_attention`` that runs uncompiled, behind a graph break, is captured as well, for ``eager``: such a
+    graph has no calls and its code is not counted, unless ``eager`` is the ``compiler`` of the case.
     """
     output: Any = import_module("torch._dynamo.output_graph").OutputGraph
     hand_over = getattr(output, HAND_OVER, None)
@@ -64,11 +65,15 @@ def captured(entries: Entries, compiler: str, graphs: list[Graph] | None = None)
             graphs.append(Graph() if uncompiled else read(graph, inputs))
         return compiled if uncompiled else entries.counted(_forced(compiled))
 
+    known = entries.skipped() - skipped_frames()
+    entries.skipped = lambda: known + skipped_frames()
     setattr(output, HAND_OVER, seen)
     try:
         yield
     finally:
         setattr(output, HAND_OVER, hand_over)
+        total = entries.skipped()
+        entries.skipped = lambda: total
 
 
 def _forced(compiled: Any) -> Any:

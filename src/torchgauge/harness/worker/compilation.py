@@ -19,6 +19,8 @@ from torchgauge.harness.compile_cache import folder_name
 from torchgauge.records import Configuration, Scalar
 
 _LIMIT = "hit config."
+SKIPPED = "dynamo skipped "
+"""Beginning of the reason that a case is degraded by which runs eager because dynamo has left it frames."""
 _FALLBACK_MARKS = (_LIMIT, "WON'T CONVERT", "falling back to eager")
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
@@ -219,8 +221,15 @@ def own_code() -> Iterator[None]:
 
 
 def gave_up(degraded: Iterable[str]) -> bool:
-    """Return whether one of the warnings reports that dynamo reached its limit, after which it runs eager."""
-    return any(_LIMIT in why for why in degraded)
+    """Return whether a case runs eager because dynamo reached its limit, or skipped its frames."""
+    return any(_LIMIT in why or why.startswith(SKIPPED) for why in degraded)
+
+
+def skipped_frames() -> int:
+    """Return how many frames dynamo has found that it cannot compile, since the last :func:`reset`."""
+    from torch._dynamo.utils import counters as table
+
+    return int(table["frames"]["total"] - table["frames"]["ok"])
 
 
 def arguments(configuration: Configuration, backend: str) -> dict[str, Any]:

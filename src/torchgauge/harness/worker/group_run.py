@@ -28,7 +28,7 @@ from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.clock_watch import UNKNOWN, ClockWatch, without_times
 from torchgauge.harness.worker.closer_look import CloserLook
-from torchgauge.harness.worker.compilation import gave_up
+from torchgauge.harness.worker.compilation import SKIPPED, gave_up
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.failure import missing_op
 from torchgauge.harness.worker.libraries import import_builder, library_facts
@@ -152,8 +152,9 @@ class GroupRun:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
         There must be an entry for each step on average: the number of graphs may differ from step to step. A
-        later TorchBench step may leave its module out, if eager's does so too. A block needs one entry. After
-        dynamo's recompile limit, eager runs, as in the user's program, and the case is degraded.
+        later TorchBench step may leave its module out, if eager's does so too. A block needs one entry. If
+        dynamo has skipped frames, or reached its recompile limit, eager runs, as in the user's program, and
+        the case is degraded.
         """
         before = self._entered()
         yield
@@ -165,10 +166,11 @@ class GroupRun:
             if count < due and self.subject is not None:
                 due = max(1, int(due * self.subject.built.least_calls(self.subject)))
             if count < due:
-                problem = (
-                    f"{NOT_RUN}: {counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
-                )
-                raise NotRunError("; ".join([problem, *state.prepared.degraded]))
+                problem = f"{counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
+                if not own.skipped():
+                    raise NotRunError("; ".join([f"{NOT_RUN}: {problem}", *state.prepared.degraded]))
+                frames = counted(own.skipped(), "frame")
+                state.prepared.degraded.append(f"{SKIPPED}{frames}, which eager runs: {problem}")
         if any(entered.values()):
             raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
         if self.memory_format and self.subject is not None:

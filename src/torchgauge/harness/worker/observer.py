@@ -161,16 +161,22 @@ class Observer:
         """
         self.restore()
         for name in ("", runner):
-            suspects = [path for path, names in self.written.items() if runner in names]
-            if not suspects or (name and all(len(self.written[path]) == 1 for path in suspects)):
-                continue
-            self.restore(whole=True, runner=name)
-            end = time.monotonic() + PATIENCE_S
+            end: float | None = None
             for number in range(PATIENCE):
-                if number and time.monotonic() > end:
+                suspects = [
+                    path.removesuffix(".requires_grad")
+                    for path, names in self.written.items()
+                    if runner in names and (not name or len(names) > 1)
+                ]
+                if not suspects or (end is not None and time.monotonic() > end):
                     break
-                steps[name]()
-            self.restore(whole=True, runner=runner)
+                if not number:
+                    self.restore(whole=True, runner=name)
+                    end = time.monotonic() + PATIENCE_S
+                steps[name]()  # a later step may undo the change
+                self._changed(self._snapshot.tensors.keys() & suspects, {name})
+            if end is not None:
+                self.restore(whole=True, runner=runner)
         return [path for path, names in self.written.items() if names == {runner}]
 
     def forgive(self) -> None:

@@ -19,7 +19,7 @@ import torch
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.accuracy import nonfinite
-from torchgauge.harness.worker.rounding import Leeway, rounded_otherwise
+from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Modifier
 from torchgauge.suites.leaves import leaves
@@ -168,8 +168,6 @@ class OtherInputs:
 
     def __init__(self, checks: TorchChecks, observer: Observer) -> None:
         self.checks, self.observer = checks, observer
-        self.leeway: Leeway | None = None
-        self._eager: Observation | None = None
 
     def problem(self, state: CaseState) -> str:
         """Return how the result of ``state`` differs from eager's; empty if it does not, or if a run raises.
@@ -180,18 +178,17 @@ class OtherInputs:
         """
         checks, observe, call = self.checks, self.observer.observe, state.prepared.call
         try:
-            if self._eager is None:
-                self._eager = self._of_eager()
-            found = observe(call, other=True) if self._eager else {}
-            if not found or checks.differs(state, self._eager, found, None).ok:
+            eager = self.eager
+            found = observe(call, other=True) if eager is not None else {}
+            if eager is None or not found or checks.judged(state, eager, found, exactly=False).ok:
                 return ""
-            verdict = checks.differs(state, self._eager, found, self)
-            if not verdict.ok and not checks.repeats(checks.eager, observe()):
+            verdict = checks.judged(state, eager, found, exactly=True)
+            if not verdict.ok and not checks.repeats(checks.eager_results(repeated=True), observe()):
                 return ""  # eager has gone wrong itself, which its own row reports
             before = {} if verdict.ok else observe(call)
         except Exception:  # noqa: BLE001  a model may refuse these values
             return ""
-        moved = self._moved(self._eager)
+        moved = self._moved(eager.base)
         for path in before:
             if path in moved and path in found and same_bits(found[path], before[path]):
                 return f"{path}: the result stays the same where the inputs change"
@@ -201,17 +198,12 @@ class OtherInputs:
         return f"wrong with other inputs: {verdict.detail}" if comparable and not verdict.ok else ""
 
     @cached_property
-    def fp64(self) -> Observation:
-        """The float64 result for the other values; empty if float64 does not run."""
-        return self.checks.reference.other()
-
-    def _of_eager(self) -> Observation:
-        """Return eager's observation; empty unless it is finite, has changed, and is equal in two runs."""
+    def eager(self) -> EagerResults | None:
+        """Eager's results; None unless the first is finite, has changed, and is equal in two runs."""
         run = partial(self.observer.observe, other=True)
-        shown, again = run(), run()
-        self.leeway = Leeway(partial(rounded_otherwise, run), shown)
-        usable = self._moved(shown) and not nonfinite(shown, self.checks.eager)
-        return shown if usable and self.checks.repeats(shown, again) else {}
+        results = EagerResults(partial(rounded_otherwise, run), run(), self.checks.reference.other)
+        usable = self._moved(results.base) and not nonfinite(results.base, self.checks.eager)
+        return results if usable and self.checks.repeats(results, run()) else None
 
     def _moved(self, shown: Observation) -> set[str]:
         """Return the paths in ``shown``, except those of inputs, whose values eager did not return before."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -26,7 +27,10 @@ BULK = 0.9
 """The quantile of the differences that is compared beside their RMS, which a few elements may dominate."""
 ORDERS = ("aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
 """Operators that may give equal elements any order."""
-PICKS = (*ORDERS[:-1], "aten::argmax", "aten::argmin", "aten::max", "aten::min")
+PICKS = (
+    *ORDERS[:-1],
+    *("aten::argmax", "aten::argmin", "aten::max", "aten::min", "aten::cummax", "aten::cummin"),
+)
 """Operators whose integers are indices of elements, among which rounding may decide."""
 COINS = 1 << 20
 """Number of random booleans that a run draws; each tensor uses a slice of them."""
@@ -103,10 +107,12 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
     def _note_places(self, func: Any, given: Any, places: Any) -> None:
         """Keep the indices ``places`` that ``func`` returns, with the tensor that they index."""
         if func._schema.name in PICKS and not places.is_floating_point() and given[0][0].ndim:
-            whole, dim = given[0][0].detach(), _settings(func, *given).get("dim", -1)
+            settings = _settings(func, *given)
+            whole, dim = given[0][0].detach(), settings.get("dim", -1)
             whole, dim = (whole.flatten(), 0) if dim is None or places.ndim == 0 else (whole, dim)
             places = places if places.ndim == whole.ndim else places.unsqueeze(dim)
-            self.picks.append(Pick(to_host(whole), dim, to_host(places)))
+            free = func._schema.name in ORDERS and not settings.get("stable")
+            self.picks.append(Pick(to_host(whole), dim, to_host(places), free))
 
     def _exact(self, func: Any, given: Any, schema: Any, written: set[str]) -> Any:
         """Return what ``func`` returns or writes in float64; None where it does not run in it."""
@@ -140,28 +146,38 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
 
 
 class Pick(NamedTuple):
-    """The elements of ``whole`` that an operator picked, by their indices ``places`` along ``dim``."""
+    """The elements of ``whole`` that an operator picked, by their indices ``places`` along ``dim``.
+
+    A ``free`` operator may give equal elements any order.
+    """
 
     whole: torch.Tensor
     dim: int
     places: torch.Tensor
+    free: bool = False
 
-    def fits(self, found: torch.Tensor, others: list[Pick], tolerance: Tolerance) -> bool:
-        """Return whether the indices ``found`` pick elements of equal values, each once.
+    def fits(self, found: torch.Tensor, others: list[Pick], tolerance: Tolerance | None) -> bool:
+        """Return whether the indices ``found`` pick elements of equal values, each once if eager's do so.
 
-        Values may differ by ``tolerance``, plus :data:`SWAYS` times their difference in ``others``.
+        Values may differ by what they differ by in ``others``. With ``tolerance``, it counts too, and so does
+        :data:`SWAYS` times the largest difference of any element.
         """
         places = found.reshape(self.places.shape).long()
         if int(places.min()) < 0 or int(places.max()) >= self.whole.shape[self.dim]:
             return False
-        if (places.sort(self.dim).values.diff(dim=self.dim) == 0).any():
+        if self._repeats(places) and not self._repeats(self.places):
             return False
         mine, theirs = (self.whole.gather(self.dim, indices) for indices in (places, self.places))
-        wholes = (pick.whole for pick in others if pick.whole.shape == self.whole.shape)
-        sway = max(float(_gap(whole, self.whole).max()) for whole in wholes)
-        size = _reals(theirs).abs().view_as(theirs)
-        limit = tolerance.absolute + SWAYS * sway + tolerance.relative * size
+        gaps = [_gap(one.whole, self.whole) for one in others if one.whole.shape == self.whole.shape]
+        sway = reduce(torch.maximum, gaps)
+        limit = sway.gather(self.dim, places) + sway.gather(self.dim, self.places)
+        if tolerance is not None:
+            size = _reals(theirs).abs().view_as(theirs)
+            limit += tolerance.absolute + SWAYS * sway.max() + tolerance.relative * size
         return bool((_gap(mine, theirs) <= limit).all())
+
+    def _repeats(self, places: torch.Tensor) -> bool:
+        return bool((places.sort(self.dim).values.diff(dim=self.dim) == 0).any())
 
 
 class Rounded(dict[str, Any]):
@@ -178,22 +194,33 @@ def rounded_otherwise(observe: Callable[[], Observation], number: int) -> Observ
     return Rounded() if mode.late else shown
 
 
-class Leeway:
-    """Measures how far correct runs lie from ``base``; ``run(number)`` returns the result of another one.
+class EagerResults:
+    """What eager's result may be: ``base``, its float64 result, and the results of other correct runs.
 
-    Runs differ in their rounding, or in their random numbers. ``run`` is called only while earlier runs do
-    not explain a difference. A run that raises or returns nothing explains nothing, and is the last one.
+    ``run(number)`` returns such a result. Runs differ in their rounding, or in their random numbers. They are
+    made only while earlier runs do not explain a difference. A run that raises or returns nothing explains
+    nothing, and is the last one. ``exact()`` returns the float64 result, or None if there is none.
     """
 
-    def __init__(self, run: Callable[[int], Observation], base: Observation) -> None:
-        self.run, self.count, self.spent, self.runs_more = run, 0, 0.0, True
-        self.base = {path: as_tensor(leaf) for path, leaf in base.items()}
+    def __init__(
+        self,
+        run: Callable[[int], Observation],
+        base: Observation,
+        exact: Callable[[], Observation | None] = lambda: None,
+    ) -> None:
+        self.run, self.base, self._exact = run, base, exact
+        self.count, self.spent, self.runs_more = 0, 0.0, True
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
         self.moved: dict[str, torch.Tensor] = {}
         self.picks: dict[str, list[Pick]] = {}
         self.reach: dict[str, float] = {}
         self.loose: set[str] = set()
+
+    @cached_property
+    def fp64(self) -> Observation | None:
+        """The float64 result; None if there is none."""
+        return self._exact()
 
     def explains(self, path: str, expected: torch.Tensor, found: torch.Tensor) -> bool:
         """Return whether correct runs differ at ``path`` by as much as ``found`` differs from ``expected``.
@@ -202,7 +229,8 @@ class Leeway:
         and the part along ``expected`` if it dominates, as after a wrong factor. This holds for
         each part of the tensor (:func:`scales`), up to a unit in the last place of its RMS.
         """
-        if path not in self.base or _reals(self.base[path]).shape != _reals(expected).shape:
+        base = as_tensor(self.base.get(path))
+        if not isinstance(base, torch.Tensor) or _reals(base).shape != _reals(expected).shape:
             return False
         sizes = self._sizes(path, expected, found)
         sizes[2] *= sizes[2] > sizes[0] / 2.0
@@ -216,15 +244,27 @@ class Leeway:
     def ties(self, path: str, differs: torch.Tensor, found: torch.Tensor, tolerance: Tolerance) -> bool:
         """Return whether rounding decides each element, of an integer or boolean tensor, that ``differs``.
 
-        Indices of elements must be those of equal elements. Other integers may be at most :data:`SWAYS` times
-        as far from eager's as those of the runs.
+        It does so where float64 or a run has another value. As many elements may be left as the last runs
+        were the first to change. Indices must be those of equal elements. They need not differ in a run if
+        the operator may choose any of these. Other integers may be at most :data:`SWAYS` times as far from
+        eager's as those of the runs.
         """
-        nowhere = torch.zeros_like(differs)
-        if not self._until(lambda: not (differs & ~self.moved.get(path, nowhere)).any()):
+        base, truth = self.base.get(path), (self.fp64 or {}).get(path)
+        if not isinstance(base, torch.Tensor) or base.shape != found.shape:
             return False
-        if picks := self.picks.get(path):
-            return any(pick.fits(found, picks, tolerance) for pick in picks)
-        return found.dtype not in WHOLE or self._reaches(path, found)
+        if isinstance(truth, torch.Tensor) and truth.shape == base.shape:
+            self._move(path, base, truth, 1)
+        nowhere = torch.zeros_like(differs, dtype=torch.uint8)
+
+        def enough() -> bool:
+            first = self.moved.get(path, nowhere)[differs]
+            decided = int((first == 0).sum()) <= int((first > RUNS - len(TIMES)).sum())
+            if picks := self.picks.get(path):
+                pick = picks[-1]
+                return (decided or pick.free) and pick.fits(found, picks, tolerance if decided else None)
+            return bool(self.count) and decided and (found.dtype not in WHOLE or self._reaches(path, found))
+
+        return self._until(enough)
 
     def loosens(self, path: str, found: Any = None) -> bool:
         """Return whether rounding decides the shape of the tensor at ``path``, or the number ``found``."""
@@ -246,7 +286,7 @@ class Leeway:
             self.spent += time.monotonic() - began if other else PATIENCE_S
             for path, base in self.base.items():
                 if path in other:
-                    self._note(path, base, as_tensor(other[path]))
+                    self._note(path, as_tensor(base), as_tensor(other[path]))
                     self._note_picks(path, base, getattr(other, "picks", ()), other[path])
         return answer
 
@@ -262,10 +302,15 @@ class Leeway:
             sizes = SWAYS / times_of(self.count) * self._sizes(path, base, other)
             self.sizes[path] = torch.maximum(self.sizes.get(path, sizes), sizes)
         else:
-            self.moved[path] = self.moved.get(path, False) | (base != other)
-            if base.dtype in WHOLE and base.numel():
-                far = float((other.double() - base.double()).abs().max())
-                self.reach[path] = max(self.reach.get(path, 0.0), far)
+            self._move(path, base, other, self.count)
+
+    def _move(self, path: str, base: torch.Tensor, other: torch.Tensor, number: int) -> None:
+        """Note that ``number`` is the first run in which elements of ``other`` differ."""
+        first = self.moved.get(path, torch.zeros_like(base, dtype=torch.uint8))
+        self.moved[path] = first.masked_fill((first == 0) & (base != other), number)
+        if base.dtype in WHOLE and base.numel():
+            far = float((other.double() - base.double()).abs().max())
+            self.reach[path] = max(self.reach.get(path, 0.0), far)
 
     def _note_picks(self, path: str, base: Any, picks: tuple[Pick, ...], leaf: Any) -> None:
         if isinstance(base, torch.Tensor) and isinstance(leaf, torch.Tensor) and leaf.dtype in WHOLE:
@@ -275,7 +320,7 @@ class Leeway:
     def _sizes(self, path: str, base: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         """Return RMS, bulk and RMS along ``base`` of the difference, and RMS of ``base``, for each part."""
         if path not in self.parts:
-            self.parts[path] = scales(_reals(self.base[path]))
+            self.parts[path] = scales(_reals(as_tensor(self.base[path])))
         base, other = _reals(base), _reals(other)
         sizes = [_sizes_of_part(base[part], other[part]) for part in self.parts[path]]
         return torch.tensor(sizes, dtype=torch.float64).T

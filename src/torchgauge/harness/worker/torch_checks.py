@@ -46,7 +46,7 @@ from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.reference import Reference, SeedWatch, float64_reference
 from torchgauge.harness.worker.roofline import declared
-from torchgauge.harness.worker.rounding import Leeway, rounded_otherwise
+from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
 from torchgauge.harness.worker.timed_results import TimedResults
@@ -102,7 +102,7 @@ class TorchChecks:
         self.scenario: Any = import_module(run.job.scenario)
         # backends may have looser ones than eager, by whose tolerance eager is judged
         self.tolerance = min((each.tolerance for each in run.group.cases), key=lambda one: one.absolute)
-        self.leeways: dict[tuple[bool, bool, bool], Leeway] = {}
+        self._results: dict[tuple[bool, bool, bool], EagerResults] = {}
         self.unchecked = "" if self.settings.accuracy else NOT_ASKED
         if not hasattr(self.scenario, "observe"):
             self.unchecked = f"the scenario {self.workload.mode} has no observe(), so nothing is compared"
@@ -158,11 +158,10 @@ class TorchChecks:
             found = self.observer.observe(state.prepared.call)
         self.left = torch.get_rng_state()
         compiled = state.planned.case.configuration.compiled
-        host = None if compiled else self.reference.host
         if written := self._written(state):
             return Cause.TOLERANCE, written
-        repeated = not compiled and host is None
-        verdict = self._promised(state, host or self.eager, found, repeated=repeated)
+        repeated = not compiled and self.reference.host is None
+        verdict = self._promised(state, found, repeated=repeated)
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def unequal(
@@ -172,18 +171,13 @@ class TorchChecks:
 
         Only a comparison with ``replayed`` may run eager again with other rounding.
         """
-        compiled = state.planned.case.configuration.compiled
-        leeway = self._leeway(self.eager, False, not compiled)
-        leeway.runs_more = replayed is not None
-        verdict = self._compare(
-            self.timed_reference() if replayed is None else replayed,
-            found,
-            state.planned.tolerance,
-            repeated=replayed is not None or not compiled,
-            rule=state.prepared.rule,
-            base=self.eager if compiled else None,
-        )
-        leeway.runs_more = True
+        compiled, first = state.planned.case.configuration.compiled, replayed is None
+        expected = self.timed_reference() if replayed is None else replayed
+        results = self.eager_results(repeated=not compiled)
+        results.runs_more = not first
+        rule, same_step = state.prepared.rule, compiled and first
+        verdict = self._compare(results, expected, found, state.planned.tolerance, rule, exactly=same_step)
+        results.runs_more = True
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def results(self, state: CaseState) -> TimedResults | None:
@@ -249,17 +243,17 @@ class TorchChecks:
         """Return whether timed steps have moved a parameter that is not restored before each block."""
         return not self.steep and self.observer is not None and self.observer.moved()
 
-    def differs(
-        self, state: CaseState, expected: Observation, found: Observation, other: OtherInputs | None
+    def judged(
+        self, state: CaseState, results: EagerResults, found: Observation, *, exactly: bool
     ) -> Verdict:
-        """Judge a result for other inputs: by the tolerance alone, or with the yardsticks of ``other``."""
+        """Judge a result of ``state`` for other inputs; by the tolerance alone unless ``exactly``."""
+        expected, found = self._kept(state, results.base), self._kept(state, found)
         tolerance, rule = state.planned.tolerance, state.prepared.rule
-        expected, found = self._kept(state, expected), self._kept(state, found)
-        return self._compare(expected, found, tolerance, repeated=other is None, rule=rule, other=other)
+        return self._compare(results if exactly else None, expected, found, tolerance, rule, exactly=exactly)
 
-    def repeats(self, first: Observation, second: Observation) -> bool:
-        """Return whether two results of eager are equal."""
-        return self._compare(first, second, self.tolerance, repeated=True).ok
+    def repeats(self, results: EagerResults, found: Observation) -> bool:
+        """Return whether eager has repeated itself but for rounding."""
+        return self._compare(results, results.base, found, self.tolerance, exactly=False).ok
 
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """A step of ``state``, or of eager, in whose profile the model's own part is marked.
@@ -357,47 +351,42 @@ class TorchChecks:
 
     def _compare(
         self,
+        results: EagerResults | None,
         expected: Observation,
         found: Observation,
         tolerance: Tolerance,
-        *,
-        repeated: bool = False,
         rule: Callable[[Any, Any, Any], Any] | None = None,
-        drawn: bool = False,
-        base: Observation | None = None,
-        other: OtherInputs | None = None,
+        *,
+        exactly: bool = True,
     ) -> Verdict:
-        """Judge ``found`` against ``expected``, and against float64 unless it is a repetition.
+        """Judge ``found`` against ``expected``, and by what else eager's ``results`` may be.
 
-        If other random numbers are ``drawn``, eager with other seeds replaces float64. Other rounding of
-        ``base`` may also explain a difference in a later step. ``other`` has the yardsticks for other inputs.
+        Unless ``exactly``, as in later steps and repetitions, the tolerance replaces float64 and own scales.
         """
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
         strict = rule is not None or RANKS.count > 1 or own_reference  # ranks step together
-        chance = repeated and base is None
-        leeway = None if strict else other.leeway if other else self._leeway(base or expected, drawn, chance)
-        own = expected is found
         expected, found = self.observer.complete(expected, found)
         if hasattr(self.scenario, "settled"):
             found = self.scenario.settled(expected, found)
-        truth = other.fp64 if other else self.reference.fp64
-        fp64 = None if repeated or (self.random and not own) else truth
+        fp64 = results.fp64 if results is not None and exactly else None
         if hasattr(self.scenario, "judge"):
             verdict: Verdict = self.scenario.judge(expected, found, fp64, tolerance)
         else:
-            verdict = compare(expected, found, fp64, tolerance, not repeated, leeway)
+            verdict = compare(expected, found, fp64, tolerance, exactly, None if strict else results)
         return verdict if rule is None else rule(expected, found, verdict)
 
-    def _leeway(self, expected: Observation, drawn: bool, repeated: bool) -> Leeway:
-        """Return how far correct runs lie from ``expected``, eager's on the device or on the host.
+    def eager_results(
+        self, *, on_host: bool = False, drawn: bool = False, repeated: bool = False
+    ) -> EagerResults:
+        """Return what eager's result for the first inputs may be, on the device or ``on_host``.
 
-        Repetitions of eager are judged by runs on the host, which no fault of the device affects.
+        If other random numbers are ``drawn``, eager with other seeds replaces float64. Results that eager
+        ``repeated`` are judged by runs on the host, which no fault of the device affects.
         """
         assert self.observer is not None
-        base = (self.reference.host or self.eager) if repeated else expected
-        on_host = base is self.reference.host
-        again = self.reference.again if on_host else partial(self.observer.observe, None)
+        host = self.reference.host if on_host or repeated else None
+        again = partial(self.observer.observe, None) if host is None else self.reference.again
 
         def run(number: int) -> Observation:
             if drawn:
@@ -406,7 +395,11 @@ class TorchChecks:
                 return {}
             return rounded_otherwise(partial(again, 0), number)
 
-        return self.leeways.setdefault((on_host, drawn, repeated), Leeway(run, base))
+        def exact() -> Observation | None:
+            return None if self.random else self.reference.fp64
+
+        made = EagerResults(run, host or self.eager, exact)
+        return self._results.setdefault((host is not None, drawn, repeated), made)
 
     def _repeats(self) -> bool:
         """Return whether two float64 runs agree: rounding is too small in float64 to show, but noise is not.
@@ -429,6 +422,8 @@ class TorchChecks:
         tolerance: Tolerance,
         states: Sequence[CaseState],
         rule: Callable[[Any, Any, Any], Any] | None = None,
+        *,
+        on_host: bool = False,
     ) -> Verdict:
         """Judge what ``states`` show; mark them unchecked if other random numbers explain the difference.
 
@@ -436,9 +431,10 @@ class TorchChecks:
         """
         equal = self.draws.look() and torch.equal(self.left, self.ended)
         drawn = all(DRAWN in state.facts for state in states)
-        verdict = self._compare(expected, found, tolerance, rule=rule, drawn=drawn)
+        results = partial(self.eager_results, on_host=on_host)
+        verdict = self._compare(results(drawn=drawn), expected, found, tolerance, rule)
         if not verdict.ok and self.random and rule is None and not drawn and not equal:
-            if self._compare(expected, found, tolerance, drawn=True).ok:
+            if self._compare(results(drawn=True), expected, found, tolerance).ok:
                 verdict, drawn = replace(verdict, ok=True, cause=None, detail=""), True
                 for state in states:
                     state.facts[Modifier.UNCHECKED.value] = NOT_COMPARABLE
@@ -453,7 +449,8 @@ class TorchChecks:
         pairs = [self.observer.complete(runs[0], other) for other in runs[1:]]
         gap = max((spread(first, other) for first, other in pairs), default=0.0)
         tolerance = self.tolerance
-        verdict = self._against(self.reference.host or runs[0], runs[0], tolerance, self.run_.live)
+        expected = self.eager_results(on_host=True).base
+        verdict = self._against(expected, runs[0], tolerance, self.run_.live, on_host=True)
         self._record_eager(gap, verdict)
         # where eager is alone, infinities that each run repeats are its result
         reference = self.reference.fp64 or self.reference.host or without_nan(runs[0])
@@ -462,7 +459,8 @@ class TorchChecks:
             return Cause.NONFINITE, f"eager returned NaN or infinity in {bad}"
         for other in runs[1:]:
             # nobody is to blame where a sum in another order leaves another rounding error of a zero gradient
-            again = self._compare(runs[0], other, tolerance, repeated=True)
+            repetition = self.eager_results(repeated=True)
+            again = self._compare(repetition, runs[0], other, tolerance, exactly=False)
             for state in self.run_.live:
                 state.facts.update(again.facts)
             if not again.ok:
@@ -555,7 +553,7 @@ class TorchChecks:
                 raise NotRunError("; ".join([str(error), *more])) from None
             with run.running(state):
                 written = self._written(state)
-            verdict = self._promised(state, self.eager, found)
+            verdict = self._promised(state, found)
             if written:
                 verdict = replace(verdict, ok=False, cause=Cause.TOLERANCE, detail=written)
             kept = state.accuracy.eager_spread if state.accuracy else None
@@ -566,22 +564,21 @@ class TorchChecks:
         if verdict is not None and not verdict.ok:
             raise WrongResultError(verdict.cause or Cause.TOLERANCE, verdict.detail)
 
-    def _promised(
-        self, state: CaseState, expected: Observation, found: Observation, *, repeated: bool = False
-    ) -> Verdict:
+    def _promised(self, state: CaseState, found: Observation, *, repeated: bool = False) -> Verdict:
         """Judge values, attributes and contract of ``found``; note the aspects that are not promised."""
         assert self.observer is not None
-        made = state.prepared
-        kept = self._kept(state, expected)
+        made, on_host = state.prepared, not state.planned.case.configuration.compiled
+        results = self.eager_results(on_host=on_host, repeated=repeated)
+        expected, kept = results.base, self._kept(state, results.base)
         lost = [path for path in expected if path not in kept]
         state.facts.update({NOT_PROMISED: f"{named(lost)}: not compared"} if lost else {})
         expected, found = kept, self._kept(state, found)
         tolerance = state.planned.tolerance
         if repeated:
-            verdict = self._compare(expected, found, tolerance, repeated=True, rule=made.rule)
+            verdict = self._compare(results, expected, found, tolerance, made.rule, exactly=False)
             state.facts.update(verdict.facts)
         else:
-            verdict = self._against(expected, found, tolerance, [state], made.rule)
+            verdict = self._against(expected, found, tolerance, [state], made.rule, on_host=on_host)
         for aspect, text in differences(self.contracts, self.observer.contracts):
             if aspect == COMPUTED or aspect not in made.unpromised:
                 verdict.fail(Cause.CONTRACT, text)

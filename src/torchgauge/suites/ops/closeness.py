@@ -157,7 +157,7 @@ def _how_far(a: Any, e: Any, close: Any, atol: float, rtol: float) -> str:
 
 
 def plain_host(tensor: Any) -> Any:
-    """A dense, detached tensor on the host without lazy conjugation."""
+    """A dense, detached tensor on the host without lazy conjugation, of a dtype that PyTorch computes in."""
     import torch
 
     tensor = tensor.detach()
@@ -165,7 +165,11 @@ def plain_host(tensor: Any) -> Any:
         tensor = tensor.to_dense()
     if tensor.is_quantized:
         tensor = tensor.dequantize()
-    return tensor.cpu().resolve_conj().resolve_neg()
+    tensor = tensor.cpu().resolve_conj().resolve_neg()
+    if tensor.dtype is torch.complex32:
+        return tensor.to(torch.complex64)
+    eight = tensor.is_floating_point() and tensor.element_size() == 1 and "float4" not in str(tensor.dtype)
+    return tensor.float() if eight else tensor
 
 
 def _numbers(actual: complex, expected: complex, tolerances: Tolerances) -> str:

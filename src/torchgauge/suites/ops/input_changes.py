@@ -43,7 +43,8 @@ def _differs(was: Any, after: Any) -> bool:
 
     if was.is_nested or after.is_nested or was.is_quantized:
         return False
-    a, b = plain_host(was), plain_host(after).to(was.dtype)
+    a = plain_host(was)
+    b = plain_host(after).to(a.dtype)
     if a.shape != b.shape:
         return True
     return not torch.equal(a, b) and not bool(((a == b) | (a.isnan() & b.isnan())).all())
