@@ -290,7 +290,7 @@ def test_configurations_are_judged_apart(compiled: Finished, model: str) -> None
         ("recompiles_every_call", "", "torch._dynamo hit config.recompile_limit (8)"),
         ("captures_no_graph", "the configuration did not run: ", "dynamo captured no graph"),
         ("runs_a_rnn", "", "dynamo skipped 1 frame, which eager runs: 1 step entered the code"),
-        ("caches_a_norm", "", "dynamo skipped 1 frame, which eager runs: "),
+        ("caches_a_norm", "", "dynamo skipped "),
     ],
 )
 def test_a_silent_fallback_is_degraded(compiled: Finished, model: str, reason: str, fact: str) -> None:

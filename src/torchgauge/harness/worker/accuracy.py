@@ -120,14 +120,15 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
         verdict.fail(Cause.TOLERANCE, f"structure differs: {', '.join(odd[:3])}")
         return verdict
     for path, value in reference.items():
-        expected, found = as_tensor(value), result[path]
+        found = result[path]
         truth = fp64.get(path) if fp64 is not None else None
-        if isinstance(value, float) and isinstance(found, (float, int)):
-            found = as_tensor(float(found))
-        if isinstance(expected, torch.Tensor) and isinstance(found, torch.Tensor):
-            _compare_tensor(path, expected, found, truth, tolerance, verdict, eager)
-        elif isinstance(value, torch.Tensor) or isinstance(found, torch.Tensor):
+        if isinstance(value, float) and isinstance(found, int):
+            found = float(found)
+        if isinstance(value, torch.Tensor) is not isinstance(found, torch.Tensor):
             verdict.fail(Cause.CONTRACT, f"{path}: {_kind(found)} instead of {_kind(value)}")
+        elif isinstance(value, (torch.Tensor, float)) and isinstance(found, (torch.Tensor, float)):
+            pair = as_tensor(value), as_tensor(found)
+            _compare_tensor(path, *pair, truth, tolerance, verdict, eager)
         elif type(value) is not type(found) or value != found:
             if type(value) is type(found) and eager.loosens(path, found):
                 verdict.ties[path] = 1
