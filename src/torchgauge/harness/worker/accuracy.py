@@ -114,7 +114,7 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
     Without ``own_scale`` the tolerance alone counts. What fails passes where other results of ``eager``
     explain it.
     """
-    verdict, eager = Verdict(), eager or EagerResults(lambda _: {}, reference, lambda: fp64)
+    verdict, eager = Verdict(), eager or EagerResults(lambda _: {}, {**reference}, lambda: {**(fp64 or {})})
     if reference.keys() != result.keys():
         odd = sorted(reference.keys() ^ result.keys())
         verdict.fail(Cause.TOLERANCE, f"structure differs: {', '.join(odd[:3])}")
