@@ -21,7 +21,9 @@ from torchgauge.records import Configuration, Scalar
 _LIMIT = "hit config."
 SKIPPED = "dynamo skipped "
 """Beginning of the reason that a case is degraded by which runs eager because dynamo has left it frames."""
-_FALLBACK_MARKS = (_LIMIT, "WON'T CONVERT", "falling back to eager")
+SUPPRESSED = "WON'T CONVERT"
+"""Mark of the warning that dynamo runs eager after an error; it does not warn of frames that it skips."""
+_FALLBACK_MARKS = (_LIMIT, SUPPRESSED, "falling back to eager")
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """The variable that tells inductor where its caches are."""

@@ -28,7 +28,7 @@ from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.clock_watch import UNKNOWN, ClockWatch, without_times
 from torchgauge.harness.worker.closer_look import CloserLook
-from torchgauge.harness.worker.compilation import SKIPPED, gave_up
+from torchgauge.harness.worker.compilation import SKIPPED, SUPPRESSED, gave_up
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.failure import missing_op
 from torchgauge.harness.worker.libraries import import_builder, library_facts
@@ -167,7 +167,7 @@ class GroupRun:
                 due = max(1, int(due * self.subject.built.least_calls(self.subject)))
             if count < due:
                 problem = f"{counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
-                if not own.skipped():
+                if not own.skipped() or any(SUPPRESSED in why for why in state.prepared.degraded):
                     raise NotRunError("; ".join([f"{NOT_RUN}: {problem}", *state.prepared.degraded]))
                 frames = counted(own.skipped(), "frame")
                 state.prepared.degraded.append(f"{SKIPPED}{frames}, which eager runs: {problem}")
