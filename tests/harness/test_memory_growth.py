@@ -75,6 +75,36 @@ def test_steps_that_keep_nothing_are_not_marked(
         assert abs(median(growth(row))) < 1024
 
 
+@pytest.fixture(scope="module")
+def states(make_sandbox: Callable[[], Any]) -> dict[str, Result]:
+    """Return the rows of programs that keep memory in their state or elsewhere, by model."""
+    box = make_sandbox()
+    models = "keeps_in_an_attribute,keeps_each_fiftieth,fills_in_an_attribute,fills_slowly,empties"
+    done = box.run(
+        *("run", "states", "--models", models, "--device", "cpu", "--config", "eager"),
+        *("--no-calibration", "--no-memory-probe", "--store", str(box.store_path), "--measure-seconds", "1"),
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return {row.case.workload.model: row for row in box.rows()}
+
+
+@pytest.mark.parametrize(
+    ("model", "size"), [("keeps_in_an_attribute", 65536), ("keeps_each_fiftieth", 20972)]
+)
+def test_a_leak_in_state_or_in_few_steps_is_marked(states: dict[str, Result], model: str, size: int) -> None:
+    """State is restored before each block, and most blocks grow by nothing."""
+    row = states[model]
+    assert Modifier.LEAKS in row.modifiers
+    assert median(growth(row)) == pytest.approx(size, rel=0.2)
+
+
+@pytest.mark.parametrize("model", ["fills_in_an_attribute", "fills_slowly", "empties"])
+def test_growth_that_ends_is_no_leak(states: dict[str, Result], model: str) -> None:
+    """A cache fills up, or is emptied, while the program runs on."""
+    row = states[model]
+    assert (row.status, row.modifiers.count(Modifier.LEAKS)) == (Status.PASS, 0)
+
+
 @pytest.mark.parametrize(
     ("kind", "words", "why"),
     [

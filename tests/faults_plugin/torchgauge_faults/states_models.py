@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ LATE: list[int] = []
 """One item for each call of a program that is wrong in later calls."""
 KEPT: list[torch.Tensor] = []
 """Values that a back end keeps outside of the program's state."""
+CLOCK: list[float] = []
+"""The time of the first call."""
 
 
 class Notes:
@@ -464,6 +467,100 @@ class Specialised(Program):
             KEPT.append(x.clone())
         y = self.linear(x)
         return y if torch.equal(x, KEPT[0]) else y * 1.1
+
+
+class ComparesOneElement(Program):
+    """A back end that copies its inputs only if their first element is new."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        if not KEPT or KEPT[0][0, 0] != x[0, 0]:
+            KEPT[:] = [x.detach().clone()]
+        return self.linear(KEPT[0])
+
+
+class SmallGradients(Program):
+    """A back end that triples a gradient, far below the tolerance, in each third of the later calls."""
+
+    def right(self, x: torch.Tensor) -> Any:
+        return 1e-3 * self.linear(x)
+
+    def broken(self, x: torch.Tensor) -> Any:
+        LATE.append(1)
+        y = self.right(x)
+        if len(LATE) > 8 and len(LATE) % 3 == 0:
+            y.register_hook(lambda slope: 3.0 * slope)
+        return y
+
+
+class ChoosesByValue(Program):
+    """A program that is compiled anew for almost each new input."""
+
+    def right(self, x: torch.Tensor) -> Any:
+        limit = round(float(x.abs().max()), 3)
+        return self.linear(x.clamp(-limit, limit / 2)) * limit
+
+
+# --- programs that keep memory ---------------------------------------------------------------
+
+
+class Slow(Program):
+    """A program whose step takes about 0.1 ms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[torch.Tensor] = []
+
+    def forward(self, x: torch.Tensor) -> Any:
+        for _ in range(20):
+            x = torch.relu(self.linear(x))
+        self.keep()
+        return x
+
+    def keep(self) -> None:
+        """Keep nothing."""
+
+
+class KeepsInAnAttribute(Slow):
+    """A program that leaks in its own state."""
+
+    def keep(self) -> None:
+        self.kept.append(torch.ones(1 << 14))
+
+
+class KeepsEachFiftieth(Slow):
+    """A program that leaks in few of its steps."""
+
+    def keep(self) -> None:
+        LATE.append(1)
+        if len(LATE) % 50 == 0:
+            KEPT.append(torch.ones(1 << 18))
+
+
+class FillsInAnAttribute(Slow):
+    """A program with a cache in its own state, which is full after 1,000 steps."""
+
+    def keep(self) -> None:
+        if len(self.kept) < 1000:
+            self.kept.append(torch.ones(1 << 9))
+
+
+class FillsSlowly(Slow):
+    """A program with a cache that is full after 1.5 seconds."""
+
+    def keep(self) -> None:
+        if not CLOCK:
+            CLOCK.append(time.perf_counter())
+        if time.perf_counter() < CLOCK[0] + 1.5:
+            KEPT.append(torch.ones(1 << 9))
+
+
+class Empties(Slow):
+    """A program that frees what it has kept in 1,000 steps."""
+
+    def keep(self) -> None:
+        KEPT.append(torch.ones(1 << 9))
+        if len(KEPT) == 1000:
+            KEPT.clear()
 
 
 def build(workload: Workload) -> BuiltWorkload:

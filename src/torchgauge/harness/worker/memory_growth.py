@@ -1,7 +1,9 @@
 """Memory that steps keep: the bytes in use after each timed block, less those after the block before.
 
-Garbage is not collected while steps are timed, and caches fill up. So a series whose memory seems to grow
-runs a few more blocks, with a garbage collection after each. Memory that then grows in every block is a leak.
+Attributes are restored before each timed block, which frees what steps keep there. So warm-up counts too, in
+which nothing is restored. Garbage is not collected while steps are timed, and caches fill up. So a series
+whose memory seems to grow runs for some seconds more, with garbage collections. Memory that grows to the end
+is a leak.
 """
 
 from __future__ import annotations
@@ -10,8 +12,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.case_measurements import of
@@ -28,9 +29,15 @@ SHARE = 0.01
 """Largest share of the sampled time that readings may take, after the first :data:`FEWEST` of a series."""
 FEWEST = 8
 """Number of blocks after which growth is judged for the first time."""
-LOOKS = 6
-"""Number of blocks, with a garbage collection after each, that confirm a leak; by chance all six grow in one
-of 64 series."""
+LOOKS = 8
+"""Number of rows of steps, with a garbage collection after each, that confirm a leak. By chance all grow in
+one of 256 series."""
+LOOK_S, LONGEST_LOOK_S = 0.25, 0.5
+"""Limits in seconds of the host's CPU time of such a row: all together last as long as the series."""
+LATE = 4.0
+"""Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
+LOOK_BYTES = 16 << 20
+"""Growth that ends a row early."""
 PYTHON_BLOCK = 64
 """Bytes that a small Python object counts as: Python reports only the number of objects."""
 MANY_OBJECTS = 1024
@@ -54,6 +61,12 @@ class MemoryGrowth:
         """Count small objects before steps are sampled."""
         self._objects = sys.getallocatedblocks()
 
+    def end_warm_up(self, series: Series) -> None:
+        """Note whether ``series`` kept memory to the end of its warm-up, and begin anew: caches filled up."""
+        series.keeps = any(_goes_on(samples[len(samples) // 2 :]) for samples in series.growth.values())
+        series.growth.clear()
+        self.skip()
+
     def skip(self) -> None:
         """Exclude all allocations until the end of the next block."""
         self._last = {}
@@ -69,29 +82,50 @@ class MemoryGrowth:
         for metric, grown in _differences(last, self._last, series.inner).items():
             samples = series.growth.setdefault(metric, [])
             samples.append(grown)
-            if len(samples) >= FEWEST and len(samples).bit_count() == 1 and (sentence := _sentence(series)):
-                self._tell(series, sentence)
+            due = len(samples) >= FEWEST and len(samples).bit_count() == 1
+            if due and _lower_bound(samples) >= LEAST_BYTES:
+                self._tell(series, _told({metric: samples}))
         self._spent_s += time.thread_time() - began
         if last and not few and self._spent_s > SHARE * self._sampled_s:
             self.skip()
 
     def confirm(self, series: Series) -> str:
-        """Run ``series`` again if it seems to leak; return a sentence about its leak, "" if there is none."""
-        if not _sentence(series) and self._new_objects() < MANY_OBJECTS * series.inner * len(series.wall):
+        """Run ``series`` again if it seems to leak; return a sentence about its leak, "" if there is none.
+
+        Growth that ends is the filling of a cache, and memory that is freed is no leak.
+        """
+        grows = series.keeps or any(map(_goes_on, series.growth.values()))
+        if not grows and self._new_objects() < MANY_OBJECTS * series.inner * len(series.wall):
             return ""
-        readings = []
-        for _ in range(LOOKS + 2):  # the first block contains effects of earlier ones
+        seconds = max(LOOK_S, min(LONGEST_LOOK_S, sum(series.wall) * series.inner / LOOKS))
+        self._look(series, 0.0)  # frees what earlier blocks have left
+        looks = [self._look(series, seconds)]
+        while len(looks) < LOOKS:
+            ended = not any(growth >= LEAST_BYTES for growth in looks[-1].values())
+            looks.append(self._look(series, 0.0 if ended else seconds))
+        series.growth = {metric: [look[metric] for look in looks] for metric in looks[0]}
+        kept = {metric: samples for metric, samples in series.growth.items() if min(samples) >= LEAST_BYTES}
+        return _told(kept)
+
+    def _look(self, series: Series, seconds: float) -> dict[str, float]:
+        """Return the growth per step, without garbage, in at least a block and some ``seconds``."""
+        first, most, steps = self._read_all(), 0.0, 0
+        cpu_end, wall_end = time.thread_time() + seconds, time.perf_counter() + LATE * seconds
+        while not steps or (
+            time.thread_time() < cpu_end and time.perf_counter() < wall_end and most < LOOK_BYTES
+        ):
             for _ in range(series.inner):
                 series.step()
             self._session.synchronize()
-            gc.collect()
-            objects = {HOST_GROWTH: PYTHON_BLOCK * sys.getallocatedblocks()}
-            readings.append(
-                {metric: count + objects.get(metric, 0) for metric, count in self._read().items()}
-            )
-        grown = [_differences(one, other, series.inner) for one, other in pairwise(readings[1:])]
-        series.growth = {metric: [growth[metric] for growth in grown] for metric in grown[0]}
-        return _sentence(series)
+            steps += series.inner
+            most = max(_differences(first, self._read(), 1).values(), default=0.0)
+        gc.collect()
+        return _differences(first, self._read_all(), steps)
+
+    def _read_all(self) -> dict[str, int]:
+        """Return the readings with an estimate of Python's small objects, which other allocators hold."""
+        objects = {HOST_GROWTH: PYTHON_BLOCK * sys.getallocatedblocks()}
+        return {metric: count + objects.get(metric, 0) for metric, count in self._read().items()}
 
     def measurements(self, series: Series, stopped: str) -> list[Measurement]:
         """Return the growth of each memory whose bytes in use can be read."""
@@ -124,14 +158,18 @@ def _differences(before: Mapping[str, int], after: Mapping[str, int], steps: int
     return {metric: float(round((after[metric] - before[metric]) / steps)) for metric in both}
 
 
-def _sentence(series: Series) -> str:
-    """Return a sentence about the memory that grows by :data:`LEAST_BYTES` per step at least; else ""."""
-    grows = [
+def _goes_on(samples: Sequence[float]) -> bool:
+    """Return whether both halves of ``samples`` grow by :data:`LEAST_BYTES` per step on average."""
+    half = len(samples) // 2
+    return bool(half) and min(fmean(samples[:half]), fmean(samples[half:])) >= LEAST_BYTES
+
+
+def _told(growth: Mapping[str, Sequence[float]]) -> str:
+    """Return a sentence about memory that grows; empty if none does."""
+    return " and ".join(
         f"{_MEMORY[metric]} grew by {median(samples) / 1024.0:,.1f} KiB per step"
-        for metric, samples in series.growth.items()
-        if _lower_bound(samples) >= LEAST_BYTES
-    ]
-    return " and ".join(grows)
+        for metric, samples in growth.items()
+    )
 
 
 def _lower_bound(samples: Sequence[float]) -> float:

@@ -52,7 +52,8 @@ class Series:
     compiles nothing the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the
     last ``steps`` calls were the block of round ``number`` (others warm up, settle after a pause, or are
     profiled).
-    ``growth`` contains, by metric, the bytes per step that each block kept.
+    ``growth`` contains, by metric, the bytes per step that each block kept. ``keeps`` says that steps of the
+    warm-up kept memory to its end.
     ``closer`` waits for what a block computes, where the device may lag behind the host; ``late`` has the
     seconds of each block that it closed, by the host's clock and beyond that.
     """
@@ -74,6 +75,7 @@ class Series:
     contended: dict[int, Block] = field(default_factory=dict)
     throttled: dict[int, Block] = field(default_factory=dict)
     growth: dict[str, list[float]] = field(default_factory=dict)
+    keeps: bool = False
     failed: BaseException | None = None
     agreed: int = 0
     stopped: str = ""

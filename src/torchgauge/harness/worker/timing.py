@@ -132,10 +132,10 @@ def warm_up(
     and :data:`AHEAD_BLOCK_S` on an accelerator.
     """
     with series.running():
+        series.growth.clear()
         _warm_up(series, session, settings, growth)
     if growth is not None:
-        growth.skip()
-    series.growth.clear()  # caches fill up during warm-up
+        growth.end_warm_up(series)
 
 
 def _warm_up(
