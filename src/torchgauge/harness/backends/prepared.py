@@ -210,6 +210,7 @@ def restored(changed: list[str]) -> Iterator[None]:
     shared = {"the working directory": (os.getcwd, os.chdir)} | {
         what: (getattr(torch, get), getattr(torch, put)) for what, (get, put) in SHARED.items() if torch
     }
+    shared |= {"the modes that intercept operators": (_modes, _leave_modes)} if torch else {}
     before = {what: get() for what, (get, _) in shared.items()}
     try:
         yield
@@ -218,6 +219,25 @@ def restored(changed: list[str]) -> Iterator[None]:
             if get() != before[what]:
                 put(before[what])
                 changed += [] if what in changed else [what]
+
+
+def _modes() -> list[Any]:
+    """Return the active modes: each sees, and may replace, all functions and operators that PyTorch runs."""
+    return [mode for active, _ in _stacks() for mode in active()]
+
+
+def _leave_modes(before: list[Any]) -> None:
+    """Leave the modes that were not active ``before``, last first."""
+    for active, leave in _stacks():
+        while (modes := active()) and not any(modes[-1] is mode for mode in before):
+            leave()
+
+
+def _stacks() -> Iterator[tuple[Callable[[], list[Any]], Callable[[], Any]]]:
+    """Yield, for each of PyTorch's stacks of modes, functions that return it and that leave its last mode."""
+    for module, name in (("torch.overrides", "function"), ("torch.utils._python_dispatch", "dispatch")):
+        found = import_module(module)
+        yield getattr(found, f"_get_current_{name}_mode_stack"), found._pop_mode
 
 
 def refuse_changes(said: str, changed: Iterable[str]) -> None:
