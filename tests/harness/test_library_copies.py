@@ -49,6 +49,35 @@ def installed(folder: Path) -> Path:
     return folder
 
 
+def test_files_of_equal_size_and_time_and_new_files_change_a_library(tmp_path: Path) -> None:
+    """Neither changes the version, the record or the time of a file's content."""
+    whole = installed(tmp_path / "whole")
+    script = Path(torchgauge.__file__).with_name("devices") / "library.py"
+
+    def copy_of_timm() -> str:
+        variables = {**os.environ, "PYTHONPATH": str(whole)}
+        done = subprocess.run(
+            [sys.executable, str(script), "timm"], capture_output=True, text=True, check=True, env=variables
+        )
+        return str(json.loads(done.stdout)["timm"])
+
+    first = copy_of_timm()
+    assert "edited" not in first
+    file, added = whole / "timm" / "layers" / "drop.py", whole / "timm" / "layers" / "added.py"
+    text, times = file.read_text(), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    file.write_text(text.replace("Drop", "drop", 1))
+    os.utime(file, ns=times)
+    edited = copy_of_timm()
+    file.write_text(text)
+    assert copy_of_timm() == first
+    added.write_text("")
+    os.utime(added, ns=times)
+    more = copy_of_timm()
+    assert f"edited: timm/layers/drop.py in {whole}" in edited
+    assert f"edited: timm/layers/added.py in {whole}" in more
+    assert len({copy.split()[1] for copy in (first, edited, more)}) == 3
+
+
 @pytest.mark.parametrize("warm", [True, False])
 def test_modules_of_the_typed_folder_are_not_measured(tmp_path: Path, warm: bool) -> None:
     """Packages and files there raise when they are imported; empty entries of the path do not reach them.

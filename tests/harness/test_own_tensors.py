@@ -23,6 +23,10 @@ RIGHT = (
     "weight_norm",
     "own_containers",
     "transposed_weight",
+    "one_list_twice",
+    "one_dict_twice",
+    "inputs_of_own_classes",
+    "refers_to_itself",
 )
 EAGER = (
     "nested_input",
@@ -30,6 +34,7 @@ EAGER = (
     "scripted_part",
     "arrays_of_one_memory",
     "rows_of_a_cache",
+    "on_the_device",
 )
 """Programs that dynamo does not capture, or that have nothing else to show under it."""
 
@@ -66,6 +71,36 @@ def test_rare_kinds_of_tensors_are_placed(rows: dict[str, Result], model: str, m
     assert (row.status, row.reason) == (Status.PASS, "")
     assert row.accuracy is not None
     assert "float64 on the host" in row.accuracy.reference
+
+
+def test_hooks_and_attributes_of_tensors_are_kept(rows: dict[str, Result]) -> None:
+    """The float64 copy has them too, so wrong gradients behind a hook are found."""
+    for configuration in ("eager", "aot_eager"):
+        row = rows[f"hooked_gradients {configuration} training"]
+        assert (row.status, row.reason) == (Status.PASS, "")
+        assert row.accuracy is not None
+        assert "float64 on the host" in row.accuracy.reference
+    row = rows["wrong_behind_a_hook aot_eager training"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert rows["wrong_behind_a_hook eager training"].status is Status.PASS
+
+
+def test_tensors_of_inference_mode_are_restored(rows: dict[str, Result]) -> None:
+    """They can be written in that mode only, and stay what they are in the copy."""
+    for configuration in ("eager", "aot_eager"):
+        row = rows[f"inference_tensors {configuration} inference"]
+        assert (row.status, row.reason) == (Status.PASS, "")
+
+
+def test_objects_with_tensors_are_placed_on_a_device(make_sandbox: Callable[[], Any]) -> None:
+    """An object with a method ``to`` moves itself; the tensors of any other are moved one by one."""
+    pytest.importorskip("torchgauge_npusim")
+    box = make_sandbox()
+    box.measure("own_tensors", "--models", "on_the_device", "--device", "npusim", "--config", "eager")
+    (row,) = box.rows()
+    assert (row.status, row.reason) == (Status.PASS, "")
+    kept = "args.0.1 int64 on cpu, args.1.length int64 on cpu"
+    assert dict(row.facts)["kept_dtypes"] == kept
 
 
 def test_a_sparse_buffer_is_copied_for_the_reference(rows: dict[str, Result]) -> None:

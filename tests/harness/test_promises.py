@@ -51,6 +51,19 @@ ATTRIBUTES = {
     "tables": "after.attribute.model.table.calls.0: 0 instead of 1",
     "arrays": "after.attribute.model.array: largest error 1",
     "nested": "after.attribute.parts.0.calls: 0 instead of 1",
+    "slots": "after.attribute.model.state.calls: 0 instead of 1",
+    "schedules": "after.attribute.model.state.calls: 0 instead of 1",
+    "closures": "after.attribute.model.state.calls: 0 instead of 1",
+    "binds": "after.attribute.model.state.args.0.0: 0 instead of 1",
+    "bytes": "after.attribute.model.state: b'' instead of b'\\x01'",
+    "waits": "structure differs: after.attribute.model.state.queue.0",
+    "threads": "after.attribute.model.state.calls: 0 instead of 1",
+    "weakly": "after.attribute.model.state.data.",
+    "bound": "structure differs: after.attribute.model.state.0.self.0",
+    "of_the_class": "after.attribute.OfTheClass.calls: 0 instead of 1",
+    "of_the_module": f"after.attribute.{MODULE}.CALLS: 0 instead of 1",
+    "large_vocabulary": "after.attribute.model.owner.0.0.meter.calls: 0 instead of 1",
+    "returns_its_state": "after.attribute.model.meter.calls: 0 instead of 1",
 }
 """Programs that change attributes, and the reason of a back end that does not."""
 RIGHT = (
@@ -66,6 +79,9 @@ RIGHT = (
     "draws",
     "odd",
     "own_memory",
+    "iterates",
+    "hooked",
+    "builds_later",
 )
 RECOMPILED = {"counts", "depends", "lists", "caches", "tables", "nested"}
 """Programs that dynamo recompiles in each step until its limit; eager runs then, as in the user's program."""

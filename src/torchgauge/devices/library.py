@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import site
 import sys
 import sysconfig
@@ -85,30 +86,41 @@ def _library(name: str, source: Path) -> Library:
         parts = [f"{file.relative_to(source.parent)}\0".encode() + file.read_bytes() for file in files]
         return Library(version, hashlib.sha256(b"".join(parts)).hexdigest()[:12], place=place)
     at = next((source.parent / line[:-2] for line in record if line.endswith("/RECORD,,")), source)
-    edited = _edited(source.parent, kept, at.stat().st_mtime_ns)
+    edited = _edited(source, kept, at.stat())
     text = "\n".join((*kept, *edited.values()))
     return Library(version, hashlib.sha256(text.encode()).hexdigest()[:12], tuple(edited), place)
 
 
-def _edited(home: Path, record: Iterable[str], written: int) -> dict[str, str]:
-    """Return path and digest of each Python file that differs from ``record``.
+def _edited(source: Path, record: Iterable[str], written: os.stat_result) -> dict[str, str]:
+    """Return path and digest of each Python file of ``source`` that differs from ``record`` or is not in it.
 
-    Files are read where their size differs, or where they are newer than the record, which pip writes last.
+    Files are read where their size differs, or where they changed after the record, which pip writes last.
+    ``os.utime`` and copies set the time of a file's content, but not that of its last change.
     """
-    edited = {}
+    home, recorded = source.parent, {}
     for line in record:
-        if ".py,sha256=" not in line:
-            continue
-        path, recorded, size = line.rsplit(",", 2)
+        if ".py,sha256=" in line:
+            path, digest, size = line.rsplit(",", 2)
+            recorded[path] = digest, int(size)
+    inside = {
+        f"{folder}{os.sep}{name}".removeprefix(f"{home}{os.sep}").replace(os.sep, "/")
+        for folder, _, names in os.walk(source)
+        for name in names
+        if name.endswith(".py")
+    }
+    edited = {}
+    for path in (*recorded, *sorted(inside - recorded.keys())):
+        kept, size = recorded.get(path, ("", -1))
         try:
             status = (home / path).stat()
-            if status.st_size == int(size) and status.st_mtime_ns <= written:
+            late = status.st_mtime_ns > written.st_mtime_ns or status.st_ctime_ns > written.st_ctime_ns
+            if status.st_size == size and not late:
                 continue
             digest = hashlib.sha256((home / path).read_bytes()).digest()
         except OSError:
             digest = b""
         actual = f"sha256={base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
-        if recorded != actual:
+        if kept != actual:
             edited[path] = actual
     return edited
 

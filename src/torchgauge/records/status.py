@@ -59,6 +59,7 @@ class Cause(str, Enum):
     TOLERANCE = "tolerance"
     NONFINITE = "nonfinite"
     NONDETERMINISTIC_EAGER = "nondeterministic_eager"
+    KEEPS_STATE = "keeps_state"
     CONTRACT = "contract"
     CANCELLED = "cancelled"
     BUDGET = "budget"
@@ -84,7 +85,13 @@ CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
     ),
     Status.OOM: frozenset({Cause.DEVICE, Cause.HOST_LIMIT}),
     Status.FAIL_ACCURACY: frozenset(
-        {Cause.TOLERANCE, Cause.NONFINITE, Cause.NONDETERMINISTIC_EAGER, Cause.CONTRACT}
+        {
+            Cause.TOLERANCE,
+            Cause.NONFINITE,
+            Cause.NONDETERMINISTIC_EAGER,
+            Cause.KEEPS_STATE,
+            Cause.CONTRACT,
+        }
     ),
     Status.CRASH: frozenset({Cause.SIGNAL, Cause.EXIT}),
     Status.INFRA: frozenset(

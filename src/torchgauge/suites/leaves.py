@@ -7,7 +7,6 @@ numpy is not imported: where a value is numpy's, it is there.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
 import enum
@@ -19,6 +18,8 @@ from typing import Any
 
 import torch
 
+from torchgauge.suites.parts import contents, holders, of_process
+
 Leaf = tuple[str, Any]
 MOST_LEAVES = 100_000
 """Values of one output: more are no output, but a process seen through one of its objects."""
@@ -26,7 +27,6 @@ MOST_LEAVES = 100_000
 _PLAIN = (bool, int, float, str, bytes)
 _BY_NAME = (torch.dtype, torch.layout, torch.memory_format, type)
 _OPAQUE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
-_RECORDS = (argparse.Namespace, types.SimpleNamespace)
 _BYTES = (torch.bool, torch.uint8, torch.int8)
 _COMPRESSED = {
     torch.sparse_csr: ("crow_indices", "col_indices"),
@@ -164,7 +164,12 @@ def _with_more(value: Any, parts: list[tuple[str, Any]]) -> Collection[tuple[str
     if not isinstance(value, (dict, list, tuple)) and not dataclasses.is_dataclass(value):
         return parts
     known = {id(part) for _, part in parts}
-    return [*parts, *(each for each in getattr(value, "__dict__", {}).items() if id(each[1]) not in known)]
+    return [*parts, *(each for each in _attributes(value) if id(each[1]) not in known)]
+
+
+def _attributes(value: Any) -> list[tuple[str, Any]]:
+    tables = [contents(holder) for holder in holders(value) if holder is not value]
+    return [pair for table in tables for pair in table.items()]
 
 
 def _of_array(value: Any, numpy: Any) -> Collection[tuple[str, Any]] | None:
@@ -206,28 +211,7 @@ def _of_object(value: Any) -> Collection[tuple[str, Any]] | None:
     if dataclasses.is_dataclass(value):
         fields = [(each.name, getattr(value, each.name)) for each in dataclasses.fields(value)]
         return _with_more(value, fields)
-    kind = type(value)
-    library = kind.__module__.partition(".")[0] in sys.stdlib_module_names
-    if isinstance(value, _OPAQUE) or (library and kind.__module__ != "__main__" and not _record(value)):
-        return None
-    slots = [name for each in kind.__mro__ for name in _names(each)]
-    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    found.update(getattr(value, "__dict__", {}))
-    return list(found.items()) or None
-
-
-def _record(value: Any) -> bool:
-    return isinstance(value, _RECORDS)
-
-
-def _names(kind: type) -> list[str]:
-    """The attributes behind the slots of ``kind``; Python puts the class into the name of a private one."""
-    slots = kind.__dict__.get("__slots__", ())
-    named = (slots,) if isinstance(slots, str) else slots
-    inside = f"_{kind.__name__.lstrip('_')}"
-    private = [name.startswith("__") and not name.endswith("__") for name in named]
-    found = [inside + name if hidden else name for name, hidden in zip(named, private, strict=True)]
-    return [name for name in found if name not in ("__dict__", "__weakref__")]
+    return None if isinstance(value, _OPAQUE) or of_process(value) else _attributes(value) or None
 
 
 def _label(key: Any, place: int) -> str:

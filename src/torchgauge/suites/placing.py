@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import ctypes
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
 
+from torchgauge.suites.parts import Copies, below
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
 CASTABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -40,21 +39,19 @@ def placed(module: Any, args: Any, kwargs: Any, device: Any, dtype: Any, *, apar
     """
     if apart:
         memo: dict[int, Any] = {}
-        module_tensors = [table[key] for _, table, key in _owners(module)]
-        groups = _sharing((*module_tensors, *(tensor for _, tensor in tensors((args, kwargs), ""))))
-        for tensor in module_tensors:  # Tensor.__deepcopy__ keeps neither shared memory nor strides nor bits
-            shared = not _plain(tensor) or _key(tensor) in groups or not _dense(tensor)
-            if shared and type(tensor) in KINDS:
-                copied = _copied(tensor, groups, memo)
-                is_parameter = isinstance(tensor, torch.nn.Parameter)
-                memo[id(tensor)] = (
-                    torch.nn.Parameter(copied, tensor.requires_grad) if is_parameter else copied
-                )
-        module = copy.deepcopy(module, memo)
+        owned = [table[key] for _, table, key in _owners(module)]
+        given = [tensor for _, tensor in tensors((args, kwargs), "")]
+        groups = _sharing((*owned, *given))
+        usual = [*(tensor for tensor in owned if type(tensor) in KINDS), *given]
+        for tensor in usual:  # Tensor.__deepcopy__ keeps neither shared memory nor strides nor bits nor hooks
+            _copied(tensor, groups, memo)
+        copies = Copies(memo)
+        module, args, kwargs = copies.of((module, args, kwargs))
+        for tensor in usual:
+            _dressed(memo[id(tensor)], tensor, copies.of)
         for _, table, key in _owners(module):
             if not table[key].is_leaf:  # of a scripted module
                 table[key] = torch.nn.Parameter(table[key].detach(), table[key].requires_grad)
-        args, kwargs = _mapped((args, kwargs), lambda tensor: _copied(tensor, groups, memo))
     return _Placing(device, dtype).place(module, args, kwargs)
 
 
@@ -101,14 +98,44 @@ class _Placing:
         ]
         if isinstance(module, torch.nn.Module):
             inputs = {id(tensor) for _, tensor in given}
-            both = [(table[key], table, key) for _, table, key in owners if id(table[key]) in inputs]
             module._apply(self._of_module)
-            self._made.update((id(old), (old, table[key])) for old, table, key in both)
+            for (_, tensor), (_, table, key) in zip(module_tensors, owners, strict=True):
+                _dressed(table[key], tensor)
+                if id(tensor) in inputs:
+                    self._made[id(tensor)] = tensor, table[key]
             # a class may move more than its parameters and buffers
             module = module.to(device=self.device)
         elif module is not None:
             module = module.to(device=self.device, dtype=self.dtype)
-        return Placed(module, _mapped(args, self._once), _mapped(kwargs, self._once), kept)
+        args, kwargs = self._inputs((args, kwargs))
+        kept += [
+            f"{name} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"
+            for name, tensor in (*tensors(args, "args"), *tensors(kwargs, "kwargs"))
+            if tensor.device != self.device
+        ]
+        return Placed(module, args, kwargs, kept)
+
+    def _inputs(self, value: Any, *, move: bool = True) -> Any:
+        """Return ``value`` with its tensors placed, or only cast unless ``move``.
+
+        Objects without such a tensor are not copied. An object with a method ``to`` moves itself.
+        """
+        memo, owners, pending = dict[int, Any](), dict[int, list[int]](), list[int]()
+        for _, part, owner in below(value, ""):
+            owners.setdefault(id(part), []).append(id(owner))
+            memo.setdefault(id(part), part)
+            if isinstance(part, torch.Tensor):
+                memo[id(part)] = placed = (
+                    self._once(part) if move else part.to(self._dtype_of(part) or part.dtype)
+                )
+                pending += [id(part)] if placed is not part else []
+            elif isinstance(part, torch.nn.Module):
+                part.to(self.device)
+        while pending:
+            for owner in owners.pop(pending.pop(), ()):
+                memo.pop(owner, None)
+                pending.append(owner)
+        return (_Moved(memo, self) if move else Copies(memo)).of(value)
 
     def _dtype_of(self, tensor: torch.Tensor) -> Any:
         """Return the dtype of ``tensor`` once it is placed; None for one of whole numbers."""
@@ -128,7 +155,7 @@ class _Placing:
 
     def _once(self, tensor: torch.Tensor) -> torch.Tensor:
         if id(tensor) not in self._made:
-            self._made[id(tensor)] = tensor, self._moved(tensor)
+            self._made[id(tensor)] = tensor, _dressed(self._moved(tensor), tensor)
         return self._made[id(tensor)][1]
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -187,38 +214,33 @@ class _Group:
         return int(tensor.storage_offset() + (low - self.first) // size)
 
 
-def _mapped(value: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Return ``value`` with ``function`` of each tensor in its containers, which are copied."""
-    if isinstance(value, torch.Tensor):
-        return function(value)
-    if isinstance(value, (list, tuple)):
-        items = [_mapped(item, function) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    parts = _parts(value)
-    if parts is None:
-        return value
-    copied = copy.copy(value)
-    for key, item in parts.items():
-        if isinstance(value, Mapping):
-            copied[key] = _mapped(item, function)
-        else:
-            object.__setattr__(copied, key, _mapped(item, function))  # as in a frozen dataclass
-    return copied
+class _Moved(Copies):
+    """Copies of the inputs with the tensors that ``placing`` has placed."""
 
+    def __init__(self, memo: dict[int, Any], placing: _Placing) -> None:
+        super().__init__(memo)
+        self.placing = placing
 
-def _parts(value: Any) -> dict[Any, Any] | None:
-    """Return the items of a mapping or the fields of a dataclass; None for any other object."""
-    if isinstance(value, Mapping):
-        return dict(value.items())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return None
+    def made(self, value: Any) -> Any:
+        """Make a copy of ``value``, which moves itself if its class can and a part is not on the device."""
+        device = self.placing.device
+        if not hasattr(type(value), "to") or all(part.device == device for _, part in tensors(value, "")):
+            return super().made(value)
+        copied = Copies({}).of(value)
+        moved = copied.to(device)
+        return self.placing._inputs(copied if moved is None else moved, move=False)
 
 
 def _copied(tensor: torch.Tensor, groups: Mapping[int, _Group], memo: dict[int, Any]) -> torch.Tensor:
-    """Return a copy of ``tensor`` as a leaf; ``memo`` holds copies of tensors and groups by their ids."""
+    """Return a copy of ``tensor`` as a leaf; ``memo`` holds copies of tensors and groups by their ids.
+
+    A tensor of inference mode stays one.
+    """
     if id(tensor) in memo:
         return cast(torch.Tensor, memo[id(tensor)])
+    if tensor.is_inference() and not torch.is_inference_mode_enabled():
+        with torch.inference_mode():
+            return _copied(tensor, groups, memo)
     if not _plain(tensor):
         copied = tensor.detach().clone()
     else:
@@ -231,7 +253,21 @@ def _copied(tensor: torch.Tensor, groups: Mapping[int, _Group], memo: dict[int, 
         copied = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         copied.set_(base.untyped_storage(), memory.offset(tensor), tensor.shape, tensor.stride())
         copied = _with_bits(copied, tensor)
+    if isinstance(tensor, torch.nn.Parameter):
+        copied = torch.nn.Parameter(copied, tensor.requires_grad)
     memo[id(tensor)] = copied = copied.requires_grad_(tensor.requires_grad)
+    return copied
+
+
+def _dressed(
+    copied: torch.Tensor, tensor: torch.Tensor, of: Callable[[Any], Any] = lambda value: value
+) -> torch.Tensor:
+    """Give a copy the attributes and the hooks that its author gave ``tensor``; ``of`` copies them."""
+    if copied is not tensor and type(tensor) in KINDS:
+        copied.__dict__.update(of(vars(tensor)))
+        for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+            if getattr(tensor, hooks):
+                setattr(copied, hooks, of(getattr(tensor, hooks)))
     return copied
 
 
@@ -278,13 +314,8 @@ def _owners(module: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield path and tensor of each tensor in ``value`` and its containers."""
-    if isinstance(value, torch.Tensor):
-        yield name, value
-        return
-    parts = dict(enumerate(value)) if isinstance(value, (list, tuple)) else _parts(value)
-    for key, item in (parts or {}).items():
-        yield from tensors(item, f"{name}.{key}".lstrip("."))
+    """Yield path and tensor of each tensor in ``value`` and its parts."""
+    return ((path, part) for path, part, _ in below(value, name) if isinstance(part, torch.Tensor))
 
 
 def _is_lazy(tensor: torch.Tensor) -> bool:

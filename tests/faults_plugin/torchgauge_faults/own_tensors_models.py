@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import types
+import weakref
 from typing import Any
 
 import torch
@@ -21,6 +23,45 @@ class Batch:
 
     x: torch.Tensor
     more: dict[str, torch.Tensor]
+
+
+class Boxes(list[torch.Tensor]):
+    """A list that is made from something else."""
+
+    def __init__(self, size: tuple[int, int], *items: torch.Tensor) -> None:
+        super().__init__(items)
+        self.size = size
+
+
+class Table(collections.OrderedDict[str, Any]):
+    """A mapping that is made from something else, and cannot be changed."""
+
+    def __init__(self, name: str, **items: Any) -> None:
+        for key, value in items.items():
+            super().__setitem__(key, value)
+        self.name = name
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError(key)
+
+
+class Size(tuple[int, ...]):  # noqa: SLOT001  as programs of users have them
+    """A tuple that is made from two numbers."""
+
+    def __new__(cls, height: int, width: int) -> Size:  # noqa: PYI034
+        return super().__new__(cls, (height, width))
+
+
+class NamedPair(Pair):
+    """A named tuple with another attribute."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sample:
+    """Inputs in slots."""
+
+    x: torch.Tensor
+    inside: Any = None
 
 
 def one_memory(*tensors: torch.Tensor) -> None:
@@ -216,6 +257,159 @@ class TransposedWeight(Program):
         return self.linear(x)
 
 
+class OneListTwice(Program):
+    """In a cycle, and in the module too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rows: list[Any] = [torch.arange(SIDE)]
+        rows.append(rows)
+        self.rows = rows
+        self.more = {"one": rows, "other": {"rows": rows}}
+
+    def forward(self, x: torch.Tensor, one: Any, other: Any) -> Any:
+        assert torch.compiler.is_compiling() or one is one[1] is other["rows"] is self.rows
+        return self.linear(x) + one[0]
+
+
+class OneDictTwice(Program):
+    """With a tensor that is cast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        pair = {"x": self.inputs[0]}
+        self.inputs = (pair, [pair, (pair,)])
+
+    def forward(self, pair: Any, pairs: Any) -> Any:
+        assert torch.compiler.is_compiling() or pair is pairs[0] is pairs[1][0]
+        return self.linear(pair["x"])
+
+
+class InputsOfOwnClasses(Program):
+    def __init__(self) -> None:
+        super().__init__()
+        x = self.inputs[0]
+        pair = NamedPair(x, 2)
+        pair.note = [x[0]]
+        self.inputs = (
+            Boxes((4, 4), x, x[1]),
+            Table("first", x=x, pair=pair),
+            types.MappingProxyType({"x": x}),
+            Sample(x, Sample(x[2])),
+            (Size(4, 4), types.SimpleNamespace(x=x)),
+        )
+
+    def forward(self, boxes: Any, table: Any, proxy: Any, sample: Any, more: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            size, space = more
+            pair, kinds = table["pair"], [type(one) for one in (boxes, table, proxy, sample, size)]
+            assert kinds == [Boxes, Table, types.MappingProxyType, Sample, Size]
+            assert (boxes.size, table.name, size, pair.second) == ((4, 4), "first", (4, 4), 2)
+            one_memory(*boxes, table["x"], proxy["x"], sample.x, sample.inside.x, pair.first, pair.note[0])
+            assert space.x is boxes[0]
+        return self.linear(boxes[0]) + boxes[1] + sample.inside.x
+
+
+class HookedGradients(Program):
+    """Hooks on a weight, on an input and on a layer change the gradients; a weight has an attribute."""
+
+    share = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = torch.nn.Linear(SIDE, SIDE)
+        mask, x = torch.rand(SIDE, SIDE) > 0.5, torch.randn(SIDE, SIDE, requires_grad=True)
+        self.linear.weight.register_hook(lambda gradient: gradient * mask)
+        self.linear.weight.factor = 1.5
+        self.linear.bias.register_hook(self.smaller)
+        self.last.weight.register_post_accumulate_grad_hook(lambda weight: weight.grad.mul_(0.1))
+        self.last.register_full_backward_hook(lambda part, below, above: tuple(one * 0.5 for one in below))
+        x.register_hook(lambda gradient: gradient * 3)
+        self.inputs = (x,)
+
+    def smaller(self, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * self.last.bias.detach()[0]
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if not torch.compiler.is_compiling():
+            assert self.linear.weight.factor == 1.5
+        y = self.linear(x)
+        share = self.share if torch.compiler.is_compiling() else 1.0
+        return self.last(y * share + y.detach() * (1.0 - share))
+
+
+class WrongBehindAHook(HookedGradients):
+    share = 1.5
+
+
+class RefersToItself(Program):
+    """By a function around a weight, a weak reference and a bound method of a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        scale = self.scale = torch.nn.Parameter(torch.ones(SIDE))
+        self.part = torch.nn.Linear(SIDE, SIDE)
+        self.part.owner = weakref.ref(self)
+        self.seen: list[int] = []
+        self.see = self.seen.append
+        self.function = lambda x: x * scale
+        self.linear.register_forward_pre_hook(lambda part, inputs: (inputs[0] * self.scale,))
+
+    @torch.compiler.disable
+    def own(self) -> None:
+        self.see(1)
+        assert self.part.owner() is self
+        assert self.function.__closure__[0].cell_contents is self.scale
+        assert len(self.seen) == 1
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.own()
+        return self.part(self.linear(self.function(x)))
+
+
+class InferenceTensors(Program):
+    """Made in inference mode, as a buffer and as an input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.inference_mode():
+            self.register_buffer("mean", torch.zeros(SIDE))
+            self.inputs = (torch.randn(SIDE, SIDE),)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.inference_mode():
+            self.mean.add_(x.mean(0))
+        return self.linear(x.clone()) + self.mean.clone()
+
+
+class OnTheDevice(Program):
+    """A packed sequence, an object that moves itself, and one that does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = torch.nn.GRU(SIDE, SIDE, batch_first=True)
+        x = torch.randn(3, 5, SIDE)
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 3, 2]), batch_first=True)
+        self.inputs = (packed, Movable(torch.randn(SIDE)), Sample(torch.randn(SIDE), {"more": torch.ones(1)}))
+
+    def forward(self, packed: Any, movable: Any, sample: Any) -> Any:
+        device = self.linear.weight.device
+        assert packed.data.device == movable.x.device == sample.x.device == device
+        assert sample.inside["more"].device == device
+        assert {movable.length.device.type, packed.batch_sizes.device.type} == {"cpu"}
+        return self.linear(self.rnn(packed)[0].data) + movable.x + sample.x * sample.inside["more"]
+
+
+class Movable:
+    """Moves itself, except its length."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        self.x, self.length = x, torch.tensor(len(x))
+
+    def to(self, device: Any) -> None:
+        self.x = self.x.to(device)
+
+
 class AddsANan(Program):
     def forward(self, x: torch.Tensor) -> Any:
         return self.linear(x) / (0.0 if torch.compiler.is_compiling() else 1.0)
@@ -332,7 +526,7 @@ class RefusesDouble(Program):
 def build(workload: Workload) -> BuiltWorkload:
     """Build the program that ``workload`` names."""
     torch.manual_seed(workload.seed)
-    bases = (Program, WithoutParameters, PadsItsLogits)
+    bases = (Program, WithoutParameters, PadsItsLogits, HookedGradients)
     kinds = {one.__name__.lower(): one for base in bases for one in base.__subclasses__()}
     module = kinds[workload.model.replace("_", "")]().train(workload.mode == "training")
     args, kwargs, module.inputs, module.more = module.inputs, module.more, (), {}

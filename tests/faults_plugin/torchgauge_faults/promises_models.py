@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
+import itertools
+import queue
 import random
+import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -366,6 +371,224 @@ class Nested(Stateful):
 
     def broken(self, x: torch.Tensor) -> Any:
         return self.parts[1](self.parts[0].broken(x))
+
+
+@dataclasses.dataclass(slots=True)
+class Meter:
+    """A counter that has no ``__dict__``."""
+
+    calls: int = 0
+
+
+class Schedule:
+    """A callable that counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, *_: Any) -> None:
+        self.calls += 1
+
+
+def counter() -> Callable[[], None]:
+    """Return a function that counts its calls in its closure."""
+    calls = 0
+
+    def count() -> None:
+        nonlocal calls
+        calls += 1
+
+    return count
+
+
+def count_in(calls: list[int]) -> None:
+    """Count a call."""
+    calls[0] += 1
+
+
+class Counting(Stateful):
+    """A program whose output depends on state that is in no attribute of a module; ``count`` changes it."""
+
+    @torch.compiler.disable
+    def count(self) -> Any:
+        """Count a call, and return the number of calls."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) * self.count()
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+
+def counting(name: str, start: Callable[[], Any], count: Callable[[Any], Any]) -> None:
+    """Register a program with the state that ``start`` makes, whose ``count`` returns the number of calls."""
+
+    def begin(self: Any) -> None:
+        Counting.__init__(self)
+        self.state = start()
+
+    step = torch.compiler.disable(lambda self: count(self.state))
+    KINDS[name.replace("_", "")] = type(name, (Counting,), {"__init__": begin, "count": step})
+
+
+def counted_by(function: Callable[[Any], None], read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what calls ``function`` of the state, and then ``read``."""
+
+    def count(state: Any) -> Any:
+        function(state)
+        return read(state)
+
+    return count
+
+
+def local() -> Any:
+    """Return a number of this thread."""
+    value = threading.local()
+    value.calls = 0
+    return value
+
+
+def weak() -> Any:
+    """Return a number for a class."""
+    return weakref.WeakKeyDictionary({Schedule: 0})
+
+
+def add(state: Any) -> None:
+    """Count in an attribute."""
+    state.calls += 1
+
+
+def add_weakly(state: Any) -> None:
+    """Count for the class."""
+    state[Schedule] += 1
+
+
+counting("slots", Meter, counted_by(add, lambda meter: meter.calls))
+counting("schedules", Schedule, counted_by(lambda one: one(), lambda one: one.calls))
+counting("closures", counter, counted_by(lambda one: one(), lambda one: one.__closure__[0].cell_contents))
+counting(
+    "binds",
+    lambda: functools.partial(count_in, [0]),
+    counted_by(lambda one: one(), lambda one: one.args[0][0]),
+)
+counting("bytes", bytearray, counted_by(lambda one: one.append(1), len))
+counting("waits", queue.Queue, counted_by(lambda one: one.put(1), lambda one: one.qsize()))
+counting("threads", local, counted_by(add, lambda one: one.calls))
+counting("weakly", weak, counted_by(add_weakly, lambda one: one[Schedule]))
+counting("bound", lambda: [[].append], counted_by(lambda one: one[0](1), lambda one: len(one[0].__self__)))
+
+
+@named
+class OfTheClass(Counting):
+    calls = 0
+
+    @torch.compiler.disable
+    def count(self) -> Any:
+        OfTheClass.calls += 1
+        return OfTheClass.calls
+
+
+@named
+class OfTheModule(Counting):
+    @torch.compiler.disable
+    def count(self) -> Any:
+        count_globally()
+        return CALLS
+
+
+CALLS = 0
+
+
+def count_globally() -> None:
+    """Count in a variable of this module."""
+    global CALLS  # noqa: PLW0603  as programs of users do
+    CALLS += 1
+
+
+@named
+class Iterates(Program):
+    """Takes its factors from iterators."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factors, self.more = itertools.cycle([1.0, 2.0, 3.0]), [iter(range(1, 1000)), itertools.count()]
+
+    @torch.compiler.disable
+    def factor(self) -> float:
+        return next(self.factors) + next(self.more[0]) + next(self.more[1])
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) * self.factor()
+
+
+@named
+class Hooked(Program):
+    """Keeps its state in hooks: in an object, in a closure, in a bound method."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.schedule = torch.nn.Parameter(torch.ones(SIDE)), Schedule()
+        self.mean, hidden, seen = 1.0, Schedule(), {"mean": 1.0}
+
+        def smooth(_: Any, inputs: Any, y: torch.Tensor) -> torch.Tensor:
+            seen["mean"] = 0.9 * seen["mean"] + 0.1 * float(y.detach().abs().mean())
+            return y * self.scale / seen["mean"]
+
+        self.linear.register_forward_hook(smooth)
+        self.linear.register_forward_hook(self.grow)
+        self.linear.register_forward_hook(self.schedule)
+        self.linear.register_forward_hook(hidden)
+        self.linear.register_forward_hook(lambda module, inputs, y: y * hidden.calls)
+
+    def grow(self, _: Any, inputs: Any, y: torch.Tensor) -> torch.Tensor:
+        self.mean += 0.1
+        return y * self.mean
+
+
+@named
+class BuildsLater(Program):
+    """Builds a layer in its first step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head: torch.nn.Module | None = None
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if self.head is None:
+            self.head = torch.nn.Linear(SIDE, 4)
+        return self.head(self.linear(x))
+
+
+@named
+class LargeVocabulary(Counting):
+    """Whose state is found after 400,000 other objects."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = [(str(number), [number]) for number in range(200_000)]
+        self.owner = [[{"meter": Meter()}]]
+
+    @torch.compiler.disable
+    def count(self) -> Any:
+        self.owner[0][0]["meter"].calls += 1
+        return self.owner[0][0]["meter"].calls
+
+
+@named
+class ReturnsItsState(Stateful):
+    def __init__(self) -> None:
+        super().__init__()
+        self.meter = Meter()
+
+    @torch.compiler.disable
+    def keep(self, y: torch.Tensor) -> None:
+        self.meter.calls += 1
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return super().forward(x), self.meter
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x), Meter(1)
 
 
 @named

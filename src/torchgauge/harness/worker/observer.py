@@ -94,6 +94,11 @@ class Observer:
             self.restore()
 
     @property
+    def lost(self) -> list[str]:
+        """The state that cannot be restored, by name."""
+        return self._snapshot.lost
+
+    @property
     def contracts(self) -> list[Contract]:
         """The contracts of all results since the state was last restored, or another call was observed."""
         return self._recorded.contracts if self._recorded is not None else []

@@ -464,6 +464,8 @@ class TorchChecks:
             for state in self.run_.live:
                 state.facts.update(again.facts)
             if not again.ok:
+                if kept := self._keeps_state():
+                    return Cause.KEEPS_STATE, f"{kept}: {again.detail}"
                 return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
         if not verdict.ok:
             return Cause.TOLERANCE, (
@@ -474,6 +476,29 @@ class TorchChecks:
         if comparable and self._on_host() and (odd := nonsense(verdict.tensors)):
             return Cause.TOLERANCE, f"eager on the host is nothing like the float64 run: {odd}"
         return None
+
+    def _keeps_state(self) -> str:
+        """Return why two runs of the module differ, if it keeps state that is not restored; else empty.
+
+        Two copies of the module begin from one state, whatever it is kept in.
+        """
+        assert self.observer is not None
+        sentence = "two eager runs differ, because the program keeps state that cannot be restored"
+        if lost := self.observer.lost:
+            return f"{sentence} ({named(lost)})"
+
+        def of_a_copy() -> Observation:
+            device = self.session.torch_device
+            subject = make_subject(self.built, self.workload, self.draws, device, apart=True)
+            return Observer(self.scenario, subject).observe()
+
+        if not self.built.wrappable or RANKS.count > 1:
+            return ""
+        try:
+            agree = self.repeats(of_a_copy(), of_a_copy())
+        except Exception:  # noqa: BLE001  not every module can be copied
+            return ""
+        return f"{sentence}, and two copies of it agree" if agree else ""
 
     def _record_eager(self, gap: float, verdict: Verdict) -> None:
         accuracy = _accuracy(self.reference.name, verdict)

@@ -7,26 +7,33 @@ back. Worker side only.
 
 from __future__ import annotations
 
-import argparse
-import functools
 import random
 import sys
-import types
 from collections import deque
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterator, MutableMapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
+from torchgauge.suites.parts import (
+    ATOMS,
+    contents,
+    fill,
+    fixed,
+    holders,
+    joined,
+    of_class,
+    of_module,
+    of_process,
+    pairs,
+    same,
+    twin,
+)
 from torchgauge.suites.suite import HOST
 
-_CONTAINERS = (dict, list, tuple, set, deque)
-_OPAQUE = (types.ModuleType, type, types.BuiltinFunctionType, str, bytes, int, float)
-_PLAIN_STANDARD = (argparse.Namespace, types.SimpleNamespace, functools.partial)
-"""Objects of the standard library that hold a model's values; all others belong to the process."""
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 MAX_ARRAY_BYTES = 1 << 28
 """Of a larger array its first rows are kept: a replay buffer with room for days is filled from its start."""
@@ -36,23 +43,29 @@ ROUNDING = 4.0
 """Largest difference of an element between equal results, in units in its last place."""
 MAX_OBJECTS = 200_000
 """More objects than this are no model any more: the rest is left alone."""
+MANY = 1_000
+"""Number of items of a container that are visited before all others; a vocabulary has more."""
 ATTRIBUTE, BUFFER, PARAMETER = "attribute", "buffer.", "parameter."
 """Prefixes of the paths of a model's attributes, buffers and parameters."""
 _TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"} - {"training"})
 """Attributes of a module that belong to PyTorch and are not state."""
+_LIBRARIES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
+"""Packages whose classes have no state of a model."""
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+_TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 @dataclass
 class _Attributes:
-    """The ``values`` of a module's attributes; ``keys`` are those that eager changes.
+    """The ``values`` of attributes of a module or a class; ``keys`` are those that eager changes.
 
     In modules of PyTorch's classes, objects of PyTorch's classes are left out, such as a traced graph.
     """
 
     path: str
-    table: dict[str, Any]
+    table: MutableMapping[str, Any]
     values: dict[str, Any]
-    kind: type[nn.Module]
+    kind: type
     keys: Collection[str] | None = None
     size: int = 0
 
@@ -65,14 +78,21 @@ class _Attributes:
 
     @property
     def now(self) -> dict[str, Any]:
-        """The current attributes, without functions, modules and attributes that only a back end adds."""
+        """The current attributes, without those that only a back end adds."""
+        of_torch = _of_torch(self.kind)
         return {
             key: value
             for key, value in self.table.items()
             if key not in _TORCHS
             and (self.keys is None or key in self.keys or key in self.values)
-            and not (callable(value) or (_of_torch(self.kind) and _of_torch(type(value))))
+            and not (of_torch and _of_torch(type(value)))
         }
+
+    def narrow(self, keys: Collection[str]) -> None:
+        """Ignore what only a back end adds, and functions and modules that eager does not replace."""
+        self.keys = keys
+        for key in [key for key, one in self.values.items() if callable(one) and key not in keys]:
+            del self.values[key]
 
     def restore(self) -> None:
         """Put the values back."""
@@ -87,7 +107,8 @@ class Snapshot:
 
     ``tensors`` maps a path such as ``agent.actor.weight`` to the live tensor; ``trained`` and ``buffers`` are
     paths of trainable tensors and of modules' buffers. Two objects that the same code built have the same
-    paths. What cannot be copied (Python's generators, files, handles) is left out.
+    paths. What cannot be copied (Python's generators, files, handles) is left out. Iterators are replaced by
+    others that stand where they did; ``lost`` names those of which there can be no other.
     Of ``model``, attributes, buffers and parameters are kept, under paths that begin with these words. Copies
     of parameters are on the host: a device may have no room for them. Without ``weights`` only their identity
     is kept.
@@ -100,9 +121,10 @@ class Snapshot:
         self.buffers: set[str] = set()
         self._copies: dict[str, torch.Tensor] = {}
         self._own: list[_Attributes] = []
-        self._attributes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._containers: list[tuple[str, Any, Any]] = []
-        self._cells: list[tuple[str, Any, Any]] = []
+        self._iterators: dict[int, tuple[Any, list[tuple[Any, Any]]]] = {}
+        self._classes: set[type] = set()
+        self.lost: list[str] = []
         self._written: set[str] = set()
         self._changing: Collection[str] = ()
         self._lent: list[tuple[str, torch.Tensor]] = []
@@ -125,20 +147,16 @@ class Snapshot:
             for path in self._copies if paths is None else paths:
                 self._restore_tensor(self.tensors[path], path)
             for path, tensor in self._lent:
-                tensor.copy_(self._copies[path])
+                _write(tensor, self._copies[path])
+        for kept, places in self._iterators.values():
+            fresh = twin(kept)
+            for values, key in places:
+                values[key] = fresh
         for own in self._own:
             own.restore()
-        for _, container, values in (*self._attributes, *self._containers, *self._cells):
-            _fill(container, values)
-        for optimizer, state, groups, _ in self._optimizers:
-            optimizer.state.clear()
-            for parameter, (values, kept) in state.items():
-                values.clear()
-                for name, (value, copy) in kept.items():  # the very tensors: compiled code is guarded by them
-                    values[name] = value.copy_(copy) if isinstance(value, torch.Tensor) else value
-                optimizer.state[parameter] = values
-            for group, values in zip(optimizer.param_groups, groups):  # noqa: B905  groups may have been added
-                group.update(values)
+        for _, container, values in self._containers:
+            fill(container, values)
+        self._restore_optimizers()
         for _, values, array in self._arrays:
             array[...] = values
         for _, generator, state in self._generators:
@@ -151,8 +169,19 @@ class Snapshot:
             tensor.requires_grad_(self._graded[path])
         if tensor.shape != copy.shape:  # observers of quantisation grow with their first step
             tensor.resize_(copy.shape)
-        tensor.copy_(copy)
+        _write(tensor, copy)
         self._versions[path] = _version(tensor)
+
+    def _restore_optimizers(self) -> None:
+        for optimizer, state, groups, _ in self._optimizers:
+            optimizer.state.clear()
+            for parameter, (values, kept) in state.items():
+                values.clear()
+                for name, (value, copy) in kept.items():  # the very tensors: compiled code is guarded by them
+                    values[name] = value.copy_(copy) if isinstance(value, torch.Tensor) else value
+                optimizer.state[parameter] = values
+            for group, values in zip(optimizer.param_groups, groups):  # noqa: B905  groups may have been added
+                group.update(values)
 
     def touched(self) -> list[str]:
         """Return the paths of tensors that PyTorch has written since they were restored."""
@@ -193,21 +222,21 @@ class Snapshot:
         for path, generator, state in self._generators:
             if not _same_state(state, _generator_state(generator)):
                 yield path.lstrip("."), None, None
-        for path, cell, content in self._cells:
-            if cell.cell_contents is not content:
-                yield path.lstrip("."), content, cell.cell_contents
         items = [
             *((own.path, own.now, own.values) for own in self._own if not own.same),
-            *self._attributes,
-            *self._containers,
+            *(
+                (path, contents(one), values)
+                for path, one, values in self._containers
+                if not same(one, values)
+            ),
         ]
         for path, now, values in items:
             if isinstance(now, dict):
                 for key in dict.fromkeys([*values, *now]):
                     if not (key in now and key in values and now[key] is values[key]):
-                        yield f"{path}.{_label(key)}".lstrip("."), values.get(key), now.get(key)
-            elif not _same_items(now, values):
-                yield path.lstrip("."), values, now
+                        yield joined(path, key), values.get(key), now.get(key)
+            else:
+                yield path, values, now
 
     def _changes_of(self, path: str, tensor: torch.Tensor) -> Iterator[tuple[str, Any, Any]]:
         copy, graded = self._copies[path], self._graded[path]
@@ -221,7 +250,7 @@ class Snapshot:
         self._changing = frozenset(changes)
         for own in self._own:
             start = f"{own.path}."
-            own.keys = {path.removeprefix(start).split(".")[0] for path in changes if path.startswith(start)}
+            own.narrow({path.removeprefix(start).split(".")[0] for path in changes if path.startswith(start)})
 
     def lend(self, module: nn.Module) -> None:
         """Restore and compare the changing state of ``module``, a copy of the model, like the model's own."""
@@ -257,10 +286,10 @@ class Snapshot:
         shown = self.trained | self.buffers
         live = {path: tensor for path, tensor in self.tensors.items() if path not in shown}
         self._written.update(path for path, one in live.items() if not torch.equal(one, self._copies[path]))
-        for path, container, values in (*self._attributes, *self._containers):
-            before = values if isinstance(values, dict) else dict(enumerate(values))
-            for key, item in container.items() if isinstance(container, dict) else enumerate(container):
-                name = f"{path}.{_label(key)}".lstrip(".")
+        for path, container, values in self._containers:
+            before = dict(pairs(values))
+            for key, item in pairs(contents(container)):
+                name = joined(path, key)
                 if isinstance(item, torch.Tensor) and (item is not before.get(key) or name in self._written):
                     live[name] = item
                     self._written.add(name)
@@ -311,63 +340,87 @@ class Snapshot:
         seen: set[int] = set()
         pending: deque[tuple[str, Any]] = deque([("", root)])
         if isinstance(model, nn.Module):
-            seen.update(id(one) for one in (*model.modules(), *model.parameters()))
-            for path, part in _named(model):
-                own = _Attributes(path, part.__dict__, {}, type(part))
-                own.values = own.now
-                self._own.append(own)
-                pending.extend((f"{path}.{key}", value) for key, value in own.values.items())
+            parts, parameters = list(_named(model)), list(model.parameters())
+            seen.update(id(one) for one in (*parameters, *(part for _, part in parts)))
+            for path, part in parts:
+                pending.extend(self._keep_own(path, part.__dict__, type(part)))
+                if isinstance(part._modules, dict) and not _of_torch(type(part)):  # not of a scripted module
+                    self._keep_own(path, part._modules, type(part))
+                pending.extend(_hooks(path, part, _HOOKS))
+                pending.extend(self._of_class(type(part)))
+            pending.extend(pair for one in parameters for pair in _hooks(ATTRIBUTE, one, _TENSOR_HOOKS))
         later: deque[tuple[str, Any]] = deque()  # a parameter is called after its module, not its optimizer
         while (pending or later) and len(seen) < MAX_OBJECTS:
             path, value = (pending or later).popleft()
-            if value is None or isinstance(value, _OPAQUE) or id(value) in seen or _of_process(value):
+            if isinstance(value, ATOMS) or id(value) in seen or of_process(value):
                 continue
             if isinstance(value, torch.optim.Optimizer) and pending:
                 later.append((path, value))
                 continue
             seen.add(id(value))
-            pending.extend(self._visit(path, value))
+            parts = self._visit(path, value)
+            (later if len(parts) > MANY else pending).extend(parts)
+
+    def _keep_own(self, path: str, table: MutableMapping[str, Any], kind: type) -> list[tuple[str, Any]]:
+        own = _Attributes(path, table, {}, kind)
+        own.values = own.now
+        self._own.append(own)
+        self._keep_iterators(path, own.values)
+        return [(joined(path, key), one) for key, one in own.values.items() if not isinstance(one, ATOMS)]
+
+    def _of_class(self, kind: type) -> list[tuple[str, Any]]:
+        """Keep attributes and global variables of a class and its bases, unless of a library; return them."""
+        odd = [base for base in kind.__mro__ if base not in self._classes]
+        self._classes.update(odd)
+        users = [base for base in odd if base.__module__.partition(".")[0] not in _LIBRARIES]
+        found = []
+        for base in users:
+            found += self._keep_own(f"{ATTRIBUTE}.{base.__qualname__}", of_class(base), base)
+            found += self._keep_own(f"{ATTRIBUTE}.{base.__module__}", of_module(base), base)
+        return found
 
     def _visit(self, path: str, value: Any) -> list[tuple[str, Any]]:
         if isinstance(value, torch.Tensor):
             self._keep_tensor(path, value)
-            return []
+            return _hooks(path, value, _TENSOR_HOOKS)
         if type(value).__module__.partition(".")[0] == "numpy":
             self._keep_numpy(path, value)
             return []
         if isinstance(value, (random.Random, torch.Generator)):
             self._generators.append((path, value, _generator_state(value)))
             return []
-        if isinstance(value, _CONTAINERS):
-            if not isinstance(value, tuple):
-                self._containers.append((path, value, value.copy()))
-            items = value.items() if isinstance(value, dict) else enumerate(value)
-            return [(f"{path}.{_label(key)}", item) for key, item in items if not isinstance(item, _OPAQUE)]
-        if isinstance(value, types.MethodType):
-            return [(f"{path}.self", value.__self__), (f"{path}.function", value.__func__)]
-        table = getattr(value, "__dict__", None)
-        if not isinstance(table, dict):
-            return []
-        self._attributes.append((path, table, dict(table)))
-        below = dict(table)
+        below: list[tuple[Any, Any]] = []
+        for holder in holders(value):
+            values = contents(holder)
+            if isinstance(values, (dict, list, set)):
+                below.extend(pairs(values))
+                self._keep_iterators(path, values)
+            self._containers.append((path, holder, values))
+        below.extend(fixed(value))
         if isinstance(value, torch.optim.Optimizer):
-            self._keep_optimizer(path.lstrip("."), value)
-            below = {k: v for k, v in table.items() if k not in {"state", "param_groups", "defaults"}}
-            below.update((f"group{i}", group["params"]) for i, group in enumerate(value.param_groups))
+            self._keep_optimizer(path, value)
+            below = [pair for pair in below if pair[0] not in {"state", "param_groups", "defaults"}]
+            below.extend((f"group{i}", group["params"]) for i, group in enumerate(value.param_groups))
         elif isinstance(value, nn.Module):
             self.modules.append(value)
-            self._attributes.extend((path, table[key], dict(table[key])) for key in _MODULE_TABLES)
-            below = {name: item for key in _MODULE_TABLES for name, item in table[key].items()}
-            below.update((k, v) for k, v in table.items() if not k.startswith("_"))
-            self.buffers.update(f"{path}.{name}".lstrip(".") for name in table["_buffers"])
-        elif isinstance(value, types.FunctionType):
-            cells = dict(zip(value.__code__.co_freevars, value.__closure__ or ()))  # noqa: B905  of one length
-            held = {name: cell.cell_contents for name, cell in cells.items() if cell != types.CellType()}
-            self._cells.extend((f"{path}.{name}", cells[name], content) for name, content in held.items())
-            below.update(held)
-        elif isinstance(value, functools.partial):
-            below.update(func=value.func, args=value.args, keywords=value.keywords)
-        return [(f"{path}.{_label(name)}", item) for name, item in below.items()]
+            tables = [getattr(value, key) for key in _MODULE_TABLES]
+            dicts = [table for table in tables if isinstance(table, dict)]  # not of a scripted module
+            self._containers.extend((path, table, contents(table)) for table in dicts)
+            below = [pair for table in tables for pair in table.items()]
+            below.extend(pair for pair in value.__dict__.items() if pair[0] not in _TORCHS)
+            below.extend(_hooks("", value, _HOOKS))
+            self.buffers.update(joined(path, name) for name in value._buffers)
+        below = [(joined(path, key), item) for key, item in below if not isinstance(item, ATOMS)]
+        return below + self._of_class(type(value))
+
+    def _keep_iterators(self, path: str, values: Any) -> None:
+        """Keep where the iterators in ``values`` stand, if they have no attributes that are kept."""
+        for key, item in pairs(values) if not isinstance(values, set) else ():
+            if hasattr(type(item), "__next__") and not any(True for _ in holders(item)):
+                try:
+                    self._iterators.setdefault(id(item), (twin(item), []))[1].append((values, key))
+                except TypeError:
+                    self.lost.append(f"{joined(path, key)} ({type(item).__name__})")
 
     def _keep_tables(self, model: nn.Module, weights: bool) -> None:
         """Keep the values and the identity of buffers and parameters."""
@@ -376,7 +429,7 @@ class Snapshot:
             for kind, table in ((BUFFER, part._buffers), (PARAMETER, part._parameters)):
                 path = f"{kind}{name or 'model'}"
                 if isinstance(table, dict) and table:
-                    self._containers.append((path, table, table.copy()))
+                    self._containers.append((path, table, contents(table)))
                 usual = (torch.Tensor,) if kind == BUFFER else (nn.Parameter,) if weights else ()
                 for key, tensor in table.items():
                     if type(tensor) in usual and id(tensor) not in ids:
@@ -417,13 +470,15 @@ class Snapshot:
             self._generators.append((path, value, _generator_state(value)))
 
 
-def _of_process(value: Any) -> bool:
-    """Whether ``value`` is an object of the standard library, such as a logger or a lock."""
-    kind = type(value)
-    room = kind.__module__.partition(".")[0]
-    if room in {"builtins", "collections", "random"} or isinstance(value, _PLAIN_STANDARD):
-        return False
-    return room in sys.stdlib_module_names
+def _hooks(path: str, owner: Any, names: Collection[str]) -> list[tuple[str, Any]]:
+    """Return the hooks of a module or a tensor, which may hold state."""
+    return [(joined(path, name), hook) for name in names for hook in (getattr(owner, name) or {}).values()]
+
+
+def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Copy ``values`` into ``tensor``, which may be one of inference mode."""
+    with torch.inference_mode() if tensor.is_inference() else nullcontext():
+        tensor.copy_(values)
 
 
 def _named(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -469,30 +524,6 @@ def near(one: Any, other: Any) -> bool:
     if one.element_size() == 1:
         return False
     return bool(((one - other).abs() <= ROUNDING * torch.finfo(one.dtype).eps * one.abs()).all())
-
-
-def _fill(container: Any, values: Any) -> None:
-    """Make ``container`` hold the very objects of ``values``; a cell of a closure holds one object."""
-    if isinstance(container, types.CellType):
-        container.cell_contents = values
-    elif not _same_items(container, values):
-        container.clear()
-        (container.extend if isinstance(container, (list, deque)) else container.update)(values)
-
-
-def _same_items(container: Any, values: Any) -> bool:
-    """Whether ``container`` still holds the very objects of ``values`` in their order."""
-    if len(container) != len(values):
-        return False
-    if isinstance(container, set):
-        return bool(container == values)
-    if isinstance(container, dict):
-        return all(k in container and container[k] is v for k, v in values.items())
-    return all(mine is theirs for mine, theirs in zip(container, values))  # noqa: B905  lengths are equal
-
-
-def _label(key: Any) -> str:
-    return str(key) if isinstance(key, (str, int)) else type(key).__name__
 
 
 def _copied(value: Any) -> Any:
