@@ -270,3 +270,47 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     child.stderr.close()
     assert child.wait(120) == 130, said
     assert "not complete; the same command goes on" in said[-1]
+
+
+def test_a_baseline_that_cannot_be_measured_fails_alone(tmp_path):
+    """Its reason stands in its own column, and the cells after it are measured against the next one."""
+    library = tmp_path / "library" / "torch"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text("raise RuntimeError('no device of this build answers')\n")
+    bad = tmp_path / "bad"
+    bad.write_text(f'#!/bin/sh\nPYTHONPATH={library.parent}:$PYTHONPATH exec {HERE} "$@"\n')
+    bad.chmod(0o755)
+    cells = [f"--python={name}={path}" for name, path in (("bad", bad), ("a", HERE), ("b", HERE))]
+    words = ("toy", "--models", "mlp", "--device", "cpu", "--config", "eager", "--threads", "1")
+    done = matrix(tmp_path, *words, *cells, "--max-launches", "3", "--seed", "1", "--json")
+    assert done.returncode == 3, done.stderr
+    table = json.loads(done.stdout)["matrix"]
+    failed = {column["label"]: column["failed"] for column in table["columns"]}
+    assert "no device of this build answers" in failed["bad"]
+    assert (failed["a"], failed["b"], table["baseline"]) == ("", "", "a")
+    assert "bad cannot be measured: a is the baseline" in done.stderr
+    (row,) = table["rows"]
+    assert row["entries"][2]["launches"] == 3
+
+
+def test_a_dry_run_writes_no_store(tmp_path):
+    """It says what would be made, or why a cell cannot be, and leaves the folder as it was."""
+    words = ("--torch", "2.12.1,2.13.0", "--dry-run")
+    done = matrix(tmp_path, *TOYS, *words, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path))
+    assert done.returncode == 3, done.stderr
+    assert "2.12.1: " in done.stderr
+    assert not (tmp_path / "store").exists()
+
+
+def test_the_site_has_the_matrix_of_a_store_without_a_published_run(twice, invoke):
+    """Its numbers are those of the command, and the empty overview leads to what was compared."""
+    folder, done = twice
+    assert invoke("dashboard", "build", str(folder / "store"), "--out", str(folder / "site")).exit_code == 0
+    page = (folder / "site" / "matrices.html").read_text()
+    (row,) = json.loads(done.stdout)["matrix"]["rows"]
+    numbers = [f"{entry['ratio']:.2f}x" for entry in row["entries"][1:]]
+    assert all(number in page for number in numbers), page
+    assert "racers/steady" in page
+    front = (folder / "site" / "index.html").read_text()
+    assert "matrices.html" in front
+    assert "regressions.html#ab" in front

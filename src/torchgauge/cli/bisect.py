@@ -33,6 +33,7 @@ def command(model: str, **options: Any) -> None:
 
     Example: torchgauge bisect timm/resnet18 --device DEVICE --builds builds.yaml
     """
+    from torchgauge.harness.ab.progress import AbProgress
     from torchgauge.harness.ab.quick_measure import QuickCase, measure_case
     from torchgauge.harness.bisect.bisection import EXIT_CODES, Bisection
     from torchgauge.harness.bisect.builds import load_builds, named_builds
@@ -55,8 +56,9 @@ def command(model: str, **options: Any) -> None:
         builds,
         case.text,
         options["metric"],
-        measure_case(store, case, options["metric"]),
+        measure_case(store, case, options["metric"], AbProgress),
         say=lambda line: click.echo(line, err=True),
+        shown=AbProgress().during,
     )
     ended = bisection.run(fresh=options["fresh"])
     if options["as_json"]:

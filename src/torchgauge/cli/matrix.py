@@ -66,7 +66,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure several versions of torch, transformers or timm in turns on one machine.
 
     The first version named is the baseline. The same command goes on where it was interrupted. Exit codes: 0
-    all cells were measured, 3 one has nothing or is not complete, 130 interrupted.
+    all cells were measured, 1 a cell's outputs differ, 3 one has nothing or is not complete, 130 interrupted.
 
     Example: torchgauge matrix timm --torch 2.12.1,2.13.0 --device DEVICE
     """
@@ -94,7 +94,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     empty = [column.label for column in table.columns if column.nothing]
     if empty:
         aside([f"nothing of {', '.join(empty)}: the reason stands in its column"])
-    sys.exit(130 if interrupted else 0 if table.complete and not empty else 3)
+    sys.exit(130 if interrupted else 1 if table.differ else 0 if table.complete and not empty else 3)
 
 
 def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:
@@ -122,6 +122,7 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:
 def _matrix(request: MatrixRequest, options: dict[str, Any]) -> Matrix:
     from torchgauge.harness.matrix.environments import Environments, chosen_folder
     from torchgauge.harness.matrix.matrix_run import Matrix, needed
+    from torchgauge.harness.run.live_lines import LiveLines
     from torchgauge.results.store import Store
 
     needs = needed(request)
@@ -129,12 +130,14 @@ def _matrix(request: MatrixRequest, options: dict[str, Any]) -> Matrix:
     def say(line: str) -> None:
         aside([line])
 
+    dry = options["dry_run"]
     matrix = Matrix(
-        Store.open(options["store"], create=True),
+        Store(Path(options["store"])) if dry else Store.open(options["store"], create=True),
         request,
-        Environments(chosen_folder(options["environments"]), say),
+        Environments(chosen_folder(options["environments"]), say, LiveLines().during),
         needs,
         say,
+        keeps=not dry,
     )
     matrix.begin(fresh=options["fresh"])
     return matrix

@@ -14,6 +14,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "device": "What works on this device, what fails and why, and what it was measured with.",
     "model": "How one model does on every device and configuration, why it fails, and how to run it.",
     "regressions": "Changes of level in nightly history, new failures, and what was measured again.",
+    "matrices": "Versions of torch and its libraries, measured in turns on one machine.",
     "checks": "What devices can do, by the checks of their backend.",
     "features": "How models are executed: what works on which device, what it buys and what it costs.",
     "feature": "One way to execute models: what was asked, what ran, and what it bought.",

@@ -48,7 +48,7 @@ class Renderer:
         self._environment.policies["json.dumps_kwargs"] = {}  # unsorted: the first is looked at first
         self._environment.filters.update(FILTERS, aged=aged, change=change, first_line=first_line, slug=slug)
         self._environment.globals.update(
-            site={"base_url": "", **site},
+            site={"base_url": "", "compared": False, **site},
             csp=CSP,
             looks=LOOKS,
             mark_meanings=MARKS,

@@ -38,6 +38,7 @@ from torchgauge.dashboard.pages import (
     compatibility,
     device,
     features,
+    matrices,
     model,
     operators,
     overview,
@@ -62,6 +63,7 @@ from torchgauge.records import Subject
 from torchgauge.results import units
 from torchgauge.results.atomic_file import FREE
 from torchgauge.results.dataset import around_damage, gaps_of
+from torchgauge.results.matrix.state import matrix_ids
 from torchgauge.results.store import Store
 from torchgauge.results.uncollected import uncollected
 
@@ -103,6 +105,7 @@ BUILDERS: tuple[Builder, ...] = (
     device.build,
     runs.build,
     regressions.build,
+    matrices.build,
     checks.build,
     features.build,
     operators.build,
@@ -136,6 +139,7 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
     ("compare.html", "Compare"),
     ("devices/index.html", "Devices"),
     ("regressions.html", "Regressions"),
+    (matrices.INDEX, "Versions"),
     ("checks.html", "Device checks"),
     ("features.html", "Features"),
     ("operators.html", "Operators"),
@@ -235,7 +239,8 @@ def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
         "generated": units.moment(data.now),
         "freshness": freshness,
         "empty": not data.latest.entries,
-        "pages": _navigation(data.latest),
+        "compared": (data.store.path / "comparisons").is_dir(),
+        "pages": _navigation(data),
         "device_pages": True,
         "base_url": base_url,
         "notices": device_notices(freshness, lost_nights(data.latest)),
@@ -248,9 +253,12 @@ def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
     return context
 
 
-def _navigation(latest: LatestResults) -> tuple[tuple[str, str], ...]:
+def _navigation(data: SiteData) -> tuple[tuple[str, str], ...]:
+    latest = data.latest
     subjects = {workload.subject for workload in latest.workloads}
     left_out = {name for name, subject in _ONLY_WITH.items() if subject not in subjects}
+    if not matrix_ids(data.store):
+        left_out.add(matrices.INDEX)
     if not features.has_features(latest):
         left_out.add(features.INDEX)
     if not scorecard.devices_with_scorecards(latest):

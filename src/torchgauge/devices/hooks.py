@@ -78,7 +78,10 @@ def current_accelerator() -> str | None:
     for name in ("_accelerator_getAccelerator", "_get_accelerator"):
         getter = getattr(torch._C, name, None)
         if getter is not None:
-            found = getter()
+            try:
+                found = getter()
+            except RuntimeError:  # torch 2.6 raises where no accelerator is there
+                return None
             return None if found is None or found.type == "cpu" else str(found.type)
     return None
 

@@ -40,8 +40,8 @@ def passed(
 
     ``declared`` are further names, or patterns with ``*``, that the device of the process needs. The
     variable :data:`NO_USER_SITE` keeps packages of the user's site out, unless torchgauge itself lies there
-    or ``environ`` sets the variable. Empty entries of ``PYTHONPATH`` stay behind. In a job of GitHub
-    Actions, caches of code lie in the job's own folder.
+    or ``environ`` sets the variable. Empty entries of ``PYTHONPATH`` stay behind, and the
+    others are absolute. In a job of GitHub Actions, caches of code lie in the job's own folder.
     """
     environ = os.environ if environ is None else environ
     named = [name.strip() for name in environ.get(VARIABLE, "").split(",") if name.strip()]
@@ -55,8 +55,9 @@ def passed(
         if name in named
         or (not _is_private(name, value, purpose) and any(fnmatchcase(name, each) for each in patterns))
     }
-    if "PYTHONPATH" in given:  # an empty entry is the current directory
-        given["PYTHONPATH"] = os.pathsep.join(filter(None, given["PYTHONPATH"].split(os.pathsep)))
+    if "PYTHONPATH" in given:  # an empty entry is the current directory, and a child may run in another one
+        entries = filter(None, given["PYTHONPATH"].split(os.pathsep))
+        given["PYTHONPATH"] = os.pathsep.join(str(Path(entry).absolute()) for entry in entries)
     return given
 
 

@@ -60,7 +60,7 @@ from torchgauge.records.plan import (
     RunSettings,
     Tolerance,
 )
-from torchgauge.records.result import Accuracy, Failure, Outcome, Realised, Result
+from torchgauge.records.result import Accuracy, Failure, Outcome, OutputError, Realised, Result
 from torchgauge.records.schedule import Schedule
 from torchgauge.records.status import (
     ATTEMPTED,
@@ -114,6 +114,7 @@ __all__ = [
     "Metric",
     "Modifier",
     "Outcome",
+    "OutputError",
     "Phase",
     "Plan",
     "PlannedCase",

@@ -31,6 +31,7 @@ class Verdict(str, Enum):
     UNDECIDED = "undecided"
     NOT_COMPARABLE = "not_comparable"
     BROKEN = "broken"
+    OUTPUTS_DIFFER = "outputs_differ"
     FIXED = "fixed"
 
 
@@ -45,6 +46,12 @@ class Action(str, Enum):
     def softened(self) -> Action:
         """The action for what may block nobody: what gates is reported."""
         return Action.REPORT if self is Action.GATE else self
+
+
+START = "start_sum"
+"""The fact of a side with a number that its model's first weights and inputs make."""
+UNSEEN = "outputs_unseen"
+"""The fact of a side that says why its outputs are not compared with those of the other build."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torchgauge.records.attempt import Attempt
 from torchgauge.records.case import Case
-from torchgauge.records.codec import SCHEMA_VERSION, Scalar
+from torchgauge.records.codec import LATER, SCHEMA_VERSION, Scalar
 from torchgauge.records.measurement import Measurement, Summary
 from torchgauge.records.status import (
     ATTEMPTED,
@@ -62,6 +62,20 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
+class OutputError:
+    """How far one tensor of a result lies from float64, for a comparison of two builds.
+
+    ``size`` is the RMS of the float64 tensor, ``error`` that of the distance. ``sums`` are those of its four
+    quarters over the square root of its elements: two float64 tensors that differ have other ones.
+    """
+
+    path: str
+    size: float
+    error: float
+    sums: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a worker says of one case; the runner turns it into a :class:`Result`."""
 
@@ -76,6 +90,7 @@ class Outcome:
     realised: Realised | None = None
     accuracy: Accuracy | None = None
     facts: tuple[tuple[str, Scalar], ...] = ()
+    outputs: tuple[OutputError, ...] = field(default=(), metadata={LATER: True})
 
     def __post_init__(self) -> None:
         check_cause(self.status, self.cause)

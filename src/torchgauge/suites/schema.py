@@ -65,8 +65,10 @@ def _explained(document: Document, kind: Any, message: str) -> DataFileError:
         )
     if missing := _MISSING.match(problem):
         return refuse(document, path, f"the field {missing['name']!r} is missing", _KINDS)
+    number = problem.startswith(("Expected `str`, got `int`", "Expected `str`, got `float`"))
+    hint = 'write it in quotes, as in "1234567"' if number else _KINDS
     return refuse(
-        document, _with_keys(document, kind, message, path), problem[:1].lower() + problem[1:], _KINDS
+        document, _with_keys(document, kind, message, path), problem[:1].lower() + problem[1:], hint
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchgauge.errors import DataFileError, UsageError
-from torchgauge.harness.ab.reading import Answer, Reading
+from torchgauge.harness.ab.reading import Answer, Reading, reading_of
 from torchgauge.harness.bisect.bisection import Bisection, step_line
 from torchgauge.harness.bisect.builds import (
     Build,
@@ -23,6 +23,7 @@ from torchgauge.harness.bisect.builds import (
 )
 from torchgauge.harness.bisect.search import Ending, Search, begin, search
 from torchgauge.records import from_plain, to_plain
+from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.store import Store
 
 
@@ -207,6 +208,7 @@ BAD_FILES = {
     "builds: [{label: a, python: x}, {label: b, commit: c}]": "no command `build`",
     "builds: [{label: a, spec: x}, {label: b, spec: y}]\ninstall: [pip, '{wheel}']": "unknown placeholder",
     "builds: [{label: a, spec: x}, {label: b, spec: y}]\ntimeout: 0": ">",
+    "builds: [{label: a, python: x}, {label: b, commit: 1234567}]": "write it in quotes",
 }
 
 
@@ -309,3 +311,40 @@ def test_a_real_search_between_interpreters(tmp_path):
     assert ended.ending is Ending.FOUND, ended.explanation()
     assert ended.best()[0] == (2,)
     assert all(step.reading.comparison for step in ended.steps)
+
+
+def test_a_build_that_cannot_run_is_no_likeliest_one_alone():
+    """The change came in with it or with the next one that runs: both are named."""
+    answers = {3: Answer.CHANGED, 1: Answer.SAME, 2: Answer.UNUSABLE}
+    ended = search(begin(labels(4)), lambda build: Reading(answers[build], reason="said"))
+    assert (ended.ending, ended.best()[0]) == (Ending.INCOMPLETE, (2, 3))
+    assert "likeliest b2 or b3 (" in step_line(ended, len(ended.steps) - 1)
+
+
+@pytest.mark.parametrize("culprit", [1, 4, 7])
+def test_a_change_of_status_is_found_without_any_ratio(culprit):
+    """A reading that says changed or alike is enough."""
+
+    def compare(build: int) -> Reading:
+        return Reading(Answer.CHANGED if build >= culprit else Answer.SAME, reason="head ends with crash")
+
+    ended = search(begin(labels(8)), compare)
+    assert (ended.ending, ended.best()[0]) == (Ending.FOUND, (culprit,))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "answer"),
+    [
+        (Verdict.BROKEN, "head ends with crash in measure", Answer.CHANGED),
+        (Verdict.OUTPUTS_DIFFER, "head's out is off", Answer.CHANGED),
+        (Verdict.UNCHANGED, "", Answer.SAME),
+        (Verdict.NOT_COMPARABLE, "both fail: base ends with crash; head ends with crash", Answer.SAME),
+        (Verdict.NOT_COMPARABLE, "head ends with infra", Answer.UNUSABLE),
+        (Verdict.UNDECIDED, "in one of 3 launches, and never again", Answer.UNCLEAR),
+    ],
+)
+def test_the_status_is_read_as_any_metric(verdict, reason, answer):
+    """For a bisection on it; on a time, a build that does not pass is passed over."""
+    status = MetricVerdict("k", "toy/sum", "b", "h", "status", "", "exact", verdict, reason)
+    assert reading_of([status], "status").answer is answer
+    assert reading_of([status], "latency").answer is Answer.UNUSABLE

@@ -49,8 +49,8 @@ def test_the_baseline_comes_first():
         ({"torch": ("2.13.0", "--upgrade")}, (), "", "is not a version"),
         ({"torch": ("2.4.1", "2.13.0")}, (), "", "older than 2.5"),
         ({"torch": ("2.12.1", "2.13.0")}, (), "2.9", "unknown cell '2.9'"),
-        ({"torch": ("2.13.0",)}, ("mine",), "", "is not a build"),
-        ({"torch": ("2.13.0",)}, ("mine=/no/such/python",), "", "/no/such/python"),
+        ({"torch": ("2.13.0",)}, ("mine",), "", "--python 'mine' is not a build"),
+        ({"torch": ("2.13.0",)}, ("mine=/no/such/python",), "", "--python mine=/no/such/python"),
         ({"torch": ("2.13.0", "2.12.1")}, (f"2.13.0={sys.executable}",), "", "two builds are called"),
     ],
 )

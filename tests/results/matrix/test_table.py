@@ -69,6 +69,38 @@ def test_a_change_appears_at_the_first_version_that_shows_it(entries, expected):
     assert found(*entries) == expected
 
 
+def test_other_outputs_are_a_change_with_a_bisection_on_the_status():
+    """The cell says so, has no ratio, and fails the matrix; the reason stands below."""
+    wrong = Entry("pass", "outputs_differ", reason="head's out is 0.01 off base's float64")
+    made = table(BASE, SAME, wrong)
+    (step,) = made.steps
+    assert (step.at, step.after, step.what) == ("2.2.0", "2.1.0", wrong.reason)
+    assert "--metric status" in step.command
+    assert (made.differ, table(BASE, SLOW).differ) == (True, False)
+    for text in (terminal_of(made), markdown_of(made)):
+        assert "outputs differ" in text
+        assert "0.01 off" in text
+
+
+def test_builds_without_an_order_have_no_first_one():
+    """Names say nothing of what came before; versions do."""
+    made = table(BASE, SLOW)
+    named = replace(made, columns=tuple(replace(each, label=f"my {each.label}") for each in made.columns))
+    assert ("first at" in markdown_of(made), "first at" in markdown_of(named)) == (True, False)
+    assert "at `my 2.1.0`" in markdown_of(replace(named, steps=(replace(made.steps[0], at="my 2.1.0"),)))
+
+
+def test_an_axis_is_not_what_differs_beside_it():
+    """What was named differs because it was named."""
+    made = replace(table(BASE, SLOW), differs=(("numpy", ("1", "2")), ("timm", ("1.0.9", "1.0.31"))))
+    made = replace(made, command=("torchgauge", "matrix", "toy", "--torch=2.0.0", "--timm", "1.0.9,1.0.31"))
+    page = markdown_of(made)
+    below = page[page.index("## What differs beside") :]
+    assert "timm" in below.splitlines()[0]
+    assert "| timm |" not in below
+    assert "numpy" in below
+
+
 def test_an_alarm_of_an_aa_column_is_no_change():
     """What did not change cannot be bisected; the column itself shows the alarm."""
     assert found(BASE, SLOW, SAME, repeats=(1,)) == []

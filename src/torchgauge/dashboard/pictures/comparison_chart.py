@@ -21,7 +21,7 @@ METHOD = (
 )
 
 _TONES = {Verdict.REGRESSION: Tone.WORSE, Verdict.IMPROVEMENT: Tone.BETTER}
-_EDGES = {Verdict.BROKEN: Edge.RIGHT, Verdict.FIXED: Edge.LEFT}
+_EDGES = {Verdict.BROKEN: Edge.RIGHT, Verdict.OUTPUTS_DIFFER: Edge.RIGHT, Verdict.FIXED: Edge.LEFT}
 
 
 def comparison_picture(report: ComparisonReport) -> Picture:

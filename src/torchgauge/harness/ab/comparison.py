@@ -17,7 +17,7 @@ from torchgauge.harness.ab.either_side import SideParts, devices_of_either, grou
 from torchgauge.harness.ab.pair_launch import refusal
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.interpreter.foreign_plugins import check_scenarios, refuse
-from torchgauge.harness.interpreter.interpreter import interpreter
+from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter
 from torchgauge.harness.interpreter.packages import libraries_in
 from torchgauge.harness.planning.plan import make_group
 from torchgauge.harness.planning.refusals import missing_suite
@@ -101,23 +101,34 @@ class Comparison:
     clock: Clock = SYSTEM_CLOCK
 
 
-def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Comparison:
+def new_comparison(
+    request: Request,
+    *,
+    store: str,
+    progress: AbProgress,
+    examined: Mapping[str, Interpreter] = MappingProxyType({}),
+) -> Comparison:
     """The comparison that ``request`` asks for; nothing is written before all names are known to be right.
 
     Raises what :func:`planned_comparison` raises.
     """
-    plan, setups = planned_comparison(request)
+    plan, setups = planned_comparison(request, examined)
     return Comparison(plan, Store.open(store, create=True), setups, progress)
 
 
-def planned_comparison(request: Request) -> tuple[ComparisonPlan, dict[Side, SideSetup]]:
+def planned_comparison(
+    request: Request, examined: Mapping[str, Interpreter] = MappingProxyType({})
+) -> tuple[ComparisonPlan, dict[Side, SideSetup]]:
     """The plan that ``request`` asks for, and what each side runs with; writes nothing.
 
-    Raises :class:`UsageError` where both sides are the same and nobody asked for that, or the reverse.
+    Interpreters that are ``examined``, by their path, are not asked again. Raises :class:`UsageError` where
+    both sides are the same and nobody asked for that, or the reverse.
     """
     refuse_launched(os.environ)
-    base_there = interpreter(request.base.python or None, option="--base")
-    head_there = interpreter(request.head.python or None, option="--head")
+    sides = ((request.base.python, "--base"), (request.head.python, "--head"))
+    base_there, head_there = (
+        examined.get(python) or interpreter(python or None, option=option) for python, option in sides
+    )
     base = replace(request.base, python=base_there.path)
     head = replace(request.head, python=head_there.path)
     _check_difference(base, head, control=request.control)

@@ -19,10 +19,11 @@ from torchgauge.harness.pool.watch import OomKills
 from torchgauge.harness.pool.worker_host import WorkerHost
 from torchgauge.harness.pool.worker_setup import WorkerSetup
 from torchgauge.records import Cause, Group, Outcome, Phase, PlannedCase, RunSettings, Scalar, Status
-from torchgauge.records.comparison import Block, Launch, Pair, Side
+from torchgauge.records.comparison import UNSEEN, Block, Launch, Pair, Side
 from torchgauge.records.placement import format_cpus
 from torchgauge.suites.model_code import code_of
 
+OTHERWISE = "base and head have other configurations"
 MAX_STEPS = 200
 """Steps of a block: shorter steps than a fiftieth of a millisecond would only make the journal long."""
 FEWEST_ABBA_BLOCKS = 12
@@ -211,7 +212,10 @@ class PairLaunch:
         """Return the outcome of ``side`` with the facts that name the code of its model."""
         own, outcome = self.sides[side], self.outcomes[side]
         code = code_of(own.setup.submission.suites[own.group.workload.suite], own.group)
-        return replace(outcome, facts=tuple(sorted({**dict(outcome.facts), **code}.items())))
+        facts = {**dict(outcome.facts), **code}
+        if self.order.pair.base.configuration != self.order.pair.head.configuration:
+            return replace(outcome, outputs=(), facts=tuple(sorted({**facts, UNSEEN: OTHERWISE}.items())))
+        return replace(outcome, facts=tuple(sorted(facts.items())))
 
     def _end(self, side: Side) -> None:
         own = self.sides[side]

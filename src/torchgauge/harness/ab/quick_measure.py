@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.ab.confirmation import Measure
-from torchgauge.harness.ab.reading import Answer, Reading, reading_of
+from torchgauge.harness.ab.reading import STATUS, Answer, Reading, reading_of
 from torchgauge.harness.planning.selection import Selection, parse_case_id
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import SideSpec
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
+
+if TYPE_CHECKING:
+    from torchgauge.harness.ab.progress import AbProgress
 
 
 @dataclass(frozen=True)
@@ -55,16 +59,26 @@ class QuickCase:
         )
 
 
-def measure_case(store: Store, case: QuickCase, metric: str) -> Callable[[SideSpec, SideSpec], Reading]:
-    """A comparison of two builds on ``case``; a build that breaks is a reading, and a mistake is raised."""
+def measure_case(
+    store: Store,
+    case: QuickCase,
+    metric: str,
+    progress: Callable[[], AbProgress | None] = lambda: None,
+) -> Callable[[SideSpec, SideSpec], Reading]:
+    """A comparison of two builds on ``case``; a build that breaks is a reading, and a mistake is raised.
+
+    Each comparison shows a ``progress`` of its own.
+    """
 
     def measure(base: SideSpec, head: SideSpec) -> Reading:
         from torchgauge.harness.ab.comparison import Request
         from torchgauge.harness.ab.quick import compare
+        from torchgauge.results.comparing.pair_evidence import MIN_LAUNCHES
 
-        request = Request(case.selection, RunSettings(), base, head, controls=0)
+        launches = {STATUS: MIN_LAUNCHES}.get(metric, Request.max_launches)
+        request = Request(case.selection, RunSettings(), base, head, controls=0, max_launches=launches)
         try:
-            ending = compare(request, str(store.path))
+            ending = compare(request, str(store.path), progress=progress())
         except UsageError:
             raise
         except TorchgaugeError as error:

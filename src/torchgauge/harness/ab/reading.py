@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from torchgauge.records.comparison import MetricVerdict, Verdict
+from torchgauge.results.comparing.status_verdict import BOTH_FAIL
 
 
 class Answer(str, Enum):
@@ -22,7 +23,11 @@ class Answer(str, Enum):
     UNUSABLE = "unusable"
 
 
+STATUS = "status"
 _ANSWERS = {
+    Verdict.BROKEN: Answer.CHANGED,
+    Verdict.OUTPUTS_DIFFER: Answer.CHANGED,
+    Verdict.FIXED: Answer.CHANGED,
     Verdict.REGRESSION: Answer.CHANGED,
     Verdict.IMPROVEMENT: Answer.CHANGED,
     Verdict.UNCHANGED: Answer.SAME,
@@ -61,7 +66,11 @@ def reading_of(verdicts: Iterable[MetricVerdict], metric: str, comparison: str =
     """The reading of ``metric`` among the verdicts on one case; the status decides where it changed."""
     found = {verdict.metric: verdict for verdict in verdicts if verdict.pair_key and not verdict.control}
     status = found.get("status")
-    if status is not None and status.verdict in (Verdict.BROKEN, Verdict.FIXED):
+    if status is not None and metric == STATUS:
+        alike = status.reason.startswith(BOTH_FAIL)
+        answer = Answer.SAME if alike else _ANSWERS.get(status.verdict, Answer.UNUSABLE)
+        return Reading(answer, reason=status.reason or status.verdict.value, comparison=comparison)
+    if status is not None and status.verdict in (Verdict.BROKEN, Verdict.OUTPUTS_DIFFER, Verdict.FIXED):
         return Reading(Answer.UNUSABLE, reason=status.reason or status.verdict.value, comparison=comparison)
     verdict = found.get(metric)
     if verdict is None:

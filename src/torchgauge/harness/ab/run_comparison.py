@@ -165,7 +165,7 @@ class LaunchSeries:
     def __post_init__(self) -> None:
         plan = self.comparison.plan
         self.pairs = {pair.key: pair for pair in plan.pairs}
-        self.work = self.folder.path / "work"
+        self.work = self.folder.path.absolute() / "work"
         self.setups = {
             (side, target): self._setup(setup, target)
             for side, setup in self.comparison.sides.items()

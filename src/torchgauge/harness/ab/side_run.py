@@ -7,9 +7,9 @@ a step raised; ``end``, or a parent that has gone, ends it. How the case ended s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.ab.recorder import StepRecorder
@@ -21,7 +21,11 @@ from torchgauge.harness.worker.group_run import GroupRun
 from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
 from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
 from torchgauge.records import Measurement, Phase
+from torchgauge.records.comparison import START, UNSEEN
 from torchgauge.suites.suite import BuiltWorkload
+
+if TYPE_CHECKING:
+    from torchgauge.suites.outputs import Observation
 
 WARMUP_S = 0.5
 """At most so long after the first step: it comes in every launch, and what it leaves meets both sides."""
@@ -35,7 +39,26 @@ class SideRun(GroupRun):
 
     def _build(self) -> BuiltWorkload:
         self.rss = RssProbe()
-        return super()._build()
+        built = super()._build()
+        if built.framework == "torch":
+            from torchgauge.harness.ab.side_outputs import start_sum
+
+            for state in self.states:
+                state.facts[START] = start_sum(built)
+        return built
+
+    def shown(self, states: Sequence[CaseState], found: Observation) -> None:
+        """Keep how far each tensor of ``found`` lies from float64, or why nobody can tell."""
+        from torchgauge.harness.ab.side_outputs import output_errors
+        from torchgauge.harness.worker.torch_checks import TorchChecks
+
+        checks = self.checks
+        assert isinstance(checks, TorchChecks)
+        truth = checks.reference.fp64
+        why = checks.reference.name if truth is None else "the model draws random numbers" * checks.random
+        for state in states:
+            state.facts.update({UNSEEN: why} if why else {})
+            state.outputs = () if truth is None or why else output_errors(truth, found)
 
     def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
         mode = self.group.workload.mode

@@ -13,6 +13,8 @@ from torchgauge.results.comparing.gate_verdict import Headline
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports import report
 
+STATUS = "status"
+
 
 def verdict_lines(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPLETE) -> list[str]:
     """Headline, one row per pair, what else was found, and the whole suite.
@@ -83,7 +85,8 @@ def _capital(text: str) -> str:
 def _is_news(verdict: MetricVerdict) -> bool:
     """Whether a metric beside the latency needs a row; what does not gate needs one only where it changed."""
     quiet = {Verdict.UNCHANGED} | (words.SILENT if verdict.action is not Action.GATE else set())
-    return verdict.verdict not in quiet
+    told = verdict.metric == STATUS and verdict.verdict is Verdict.UNCHANGED and verdict.reason
+    return verdict.verdict not in quiet or bool(told)
 
 
 def _row(verdict: MetricVerdict) -> list[str]:
@@ -93,5 +96,5 @@ def _row(verdict: MetricVerdict) -> list[str]:
 
 
 def _why(verdict: MetricVerdict) -> list[str]:
-    said = verdict.verdict in words.SILENT or verdict.verdict in (Verdict.BROKEN, Verdict.FIXED)
+    said = verdict.verdict in words.SILENT or verdict.metric == STATUS
     return [f"    {verdict.reason}"] if verdict.reason and said else []

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.counted import counted
@@ -46,7 +47,7 @@ class BisectionState:
 
 @dataclass
 class Bisection:
-    """The search for the build at which ``metric`` of ``case`` changed."""
+    """The search for the build at which ``metric`` of ``case`` changed; what takes minutes is ``shown``."""
 
     store: Store
     builds: Builds
@@ -54,6 +55,7 @@ class Bisection:
     metric: str
     compare: Compare
     say: Callable[[str], None] = lambda _: None
+    shown: Callable[[str], AbstractContextManager[None]] = nullcontext
 
     @property
     def path(self) -> Path:
@@ -90,7 +92,8 @@ class Bisection:
         pair = []
         for build in (self.builds.builds[0], self.builds.builds[place]):
             try:
-                python = make_build(self.builds, build, self.store.path / FOLDER / "builds")
+                with self.shown(f"{build.label} is made, where it is not there"):
+                    python = make_build(self.builds, build, self.store.path / FOLDER / "builds")
             except BuildFailedError as error:
                 return Reading(Answer.UNUSABLE, reason=f"{build.label} cannot be built: {error.message}")
             pair.append(SideSpec(build.label, python))
@@ -102,6 +105,7 @@ def step_line(current: Search, number: int) -> str:
     """One step as a line of text."""
     step = current.steps[number]
     line = f"step {number + 1}: {step.label}: {step.reading.answer.value}, {step.reading.text}"
-    if step.suspect is not None and step.probability is not None:
-        line += f"; likeliest {current.labels[step.suspect]} ({step.probability:.0%})"
+    if step.suspect is not None:
+        places, probability = replace(current, steps=current.steps[: number + 1]).best()
+        line += f"; likeliest {' or '.join(current.labels[place] for place in places)} ({probability:.0%})"
     return line

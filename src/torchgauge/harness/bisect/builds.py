@@ -125,7 +125,7 @@ def load_builds(path: Path) -> Builds:
         raise refuse(document, "$.builds", problem, hint)
     return Builds(
         builds,
-        base_python=fields.python or sys.executable,
+        base_python=locate(fields.python, "python:") if fields.python else sys.executable,
         install=fields.install,
         build=fields.build or (),
         source=str((path.parent / fields.source).resolve()),
@@ -143,14 +143,14 @@ def named_builds(arguments: Sequence[str]) -> Builds:
     return Builds(builds)
 
 
-def named_build(argument: str) -> tuple[str, str]:
+def named_build(argument: str, option: str = "--build") -> tuple[str, str]:
     """Label and interpreter of ``LABEL=PYTHON``; raises :class:`UsageError` where it is none."""
     label, equals, python = argument.partition("=")
     if not (label and equals and python):
         raise UsageError(
-            f"{argument!r} is not a build", hint="--build LABEL=PYTHON, such as --build 2.12=old"
+            f"{option} {argument!r} is not a build", hint=f"{option} LABEL=PATH, such as {option} 2.12=old"
         )
-    return label, locate(python, f"--build {label}=")
+    return label, locate(python, f"{option} {label}=")
 
 
 def make_build(builds: Builds, build: Build, folder: Path) -> str:
@@ -164,7 +164,9 @@ def make_build(builds: Builds, build: Build, folder: Path) -> str:
             return locate(build.python)
         except UsageError as error:
             raise BuildFailedError(error.message, hint=error.hint) from error
-    place = folder / digest([build.spec, build.commit, builds.install, builds.build, builds.base_python])
+    place = folder.absolute() / digest(
+        [build.spec, build.commit, builds.install, builds.build, builds.base_python]
+    )
     done = place / "made"
     names = {"folder": str(place), "spec": build.spec, "commit": build.commit, "python": builds.base_python}
     result = str(place / "bin" / "python") if build.spec else _filled((builds.result,), names)[0]

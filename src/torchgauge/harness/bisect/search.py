@@ -83,9 +83,9 @@ class Search:
         ends = self.ends
         count = len(self.labels)
         weights = [0.0] + [1.0 / (count - 1)] * (count - 1)
-        effect = _effect(ends.reading) if ends else None
-        if effect is None:
+        if ends is None or ends.reading.answer is not Answer.CHANGED:
             return weights
+        effect = _effect(ends.reading)
         for step in self.steps:
             if step is ends or step.reading.answer is Answer.UNUSABLE:
                 continue
@@ -161,7 +161,7 @@ class Search:
         if ends is None:
             return "nothing has been compared yet"
         if ends.reading.answer is Answer.SAME:
-            return f"not reproduced: {last} is as quick as {first} ({ends.reading.text})"
+            return f"not reproduced: {last} is as {first} ({ends.reading.text})"
         if ends.reading.answer is not Answer.CHANGED:
             return f"the ends could not be told apart: {ends.reading.reason or ends.reading.text}"
         places, probability = self.best()
@@ -200,13 +200,19 @@ def _effect(reading: Reading) -> float | None:
     return math.log(reading.ratio)
 
 
-def _probability(reading: Reading, effect: float) -> float:
+def _probability(reading: Reading, effect: float | None) -> float:
     """Probability, before anything else is known, that the build of ``reading`` has the change.
 
     The odds of the measured ratio under "all of the effect" and under "nothing of it", where its interval
     says how exact it is; never surer than the error that a comparison may have.
     """
-    if reading.ratio is None or not reading.low or not reading.high or reading.high <= reading.low:
+    if (
+        effect is None
+        or reading.ratio is None
+        or not reading.low
+        or not reading.high
+        or reading.high <= reading.low
+    ):
         return {Answer.CHANGED: 1.0 - ERROR, Answer.SAME: ERROR}.get(reading.answer, 0.5)
     error = (math.log(reading.high) - math.log(reading.low)) / _SIGMAS
     measured = math.log(reading.ratio)

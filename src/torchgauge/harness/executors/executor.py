@@ -45,8 +45,9 @@ Yield = Union[Environment, Calibration, RunNote, BudgetSpent, Attempted, "list[R
 class Submission:
     """What an executor is given: groups still to run, and how to load what they need.
 
-    ``folder`` is the run's folder; the executor keeps logs under ``folder/logs`` and scratch files under
-    ``folder/work``, which it removes. ``cancelled`` is asked often; ``on_event`` hears of progress.
+    ``folder`` is the run's folder, made absolute: compilers run in others. The executor keeps logs under
+    ``folder/logs`` and scratch files under ``folder/work``, which it removes. ``cancelled`` is asked often;
+    ``on_event`` hears of progress.
     ``crew`` are the processes of torchgauge that a launcher started, None where it was started once.
     ``options`` is what ``--executor-option`` said, as the executor declares it (:func:`executor_options`).
     ``mixed`` says that versions of torch may differ.
@@ -66,6 +67,9 @@ class Submission:
     options: Any = None
     mixed: bool = False
     made: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", self.folder.absolute())
 
 
 @dataclass(frozen=True)

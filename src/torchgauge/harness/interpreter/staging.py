@@ -57,7 +57,8 @@ def environment_for(python: str, tree: Path | None = None) -> dict[str, str]:
     A foreign interpreter keeps what the user has put on ``PYTHONPATH``, but for the folders of this one. One
     of an environment that is marked as :data:`LOCKED` keeps none of it: another torch would be imported.
     """
-    entries = list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    entries = [str(Path(entry).absolute()) for entry in named]
     variables = {}
     if not is_own(python):
         entries = [entry for entry in entries if Path(entry).resolve() not in _our_folders()]

@@ -139,7 +139,7 @@ class Serving:
         """One case, until rank 0 closes it or is gone."""
         assert self._submission is not None
         number, target = begun["number"], parse_target(begun["target"])
-        work = self._folder / "work"
+        work = self._submission.folder / "work"
         setup = WorkerSetup(self._submission, target, self._submission.groups, work)
         options = setup.host_options(tuple((name, value) for name, value in begun["variables"]))
         host = WorkerHost(self._submission, work, str(target), options)

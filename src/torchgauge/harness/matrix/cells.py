@@ -48,7 +48,9 @@ def cells_of(
     if given and TORCH not in given:
         raise UsageError(f"versions of {', '.join(given)}, and none of torch", hint="--torch VERSION,...")
     cells = [_cell(given, versions) for versions in product(*given.values())] if given else []
-    cells += [Cell(label, python=python) for label, python in map(named_build, builds)]
+    cells += [
+        Cell(label, python=python) for label, python in (named_build(each, "--python") for each in builds)
+    ]
     cells = _told_apart(cells)
     if len(cells) < 2:
         raise UsageError(

@@ -22,6 +22,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,10 +99,14 @@ class Made:
 
 @dataclass(frozen=True)
 class Environments:
-    """The folder of environments; ``say`` is told what is done, and what it will take before it is done."""
+    """The folder of environments; ``say`` is told what is done, and what it will take before it is done.
+
+    What takes minutes is ``shown`` while it lasts.
+    """
 
     folder: Path
     say: Callable[[str], None] = lambda _: None
+    shown: Callable[[str], AbstractContextManager[None]] = nullcontext
 
     def lock(self, cell: Cell, needs: Sequence[str], versions: Mapping[str, str]) -> Lock:
         """The exact pins of ``cell`` with what the suites need, resolved by pip where that was not done yet.
@@ -114,11 +119,13 @@ class Environments:
         file = self.folder / "locks" / f"{request}.txt"
         if file.is_file():
             return _read(cell, file)
-        self.say(f"{cell.label}: pip resolves {', '.join(requirements)}")
+        words = f"{cell.label}: pip resolves {', '.join(requirements)}"
+        self.say(words)
         try:
             pip = Pip.in_folder(self.folder)
             try:
-                downloads = pip.resolve(requirements, constraints)
+                with self.shown(words):
+                    downloads = pip.resolve(requirements, constraints)
             except PipFailedError as error:
                 missing = None if error.unreachable else _no_such_version(cell, pip)
                 raise missing or _no_companion(cell, pip, constraints, error.message) or error from None
@@ -206,14 +213,16 @@ class Environments:
                 hint="--environments DIR on a larger disk",
             )
         began = SYSTEM_CLOCK.steady()
-        self.say(f"{lock.cell.label}: {'made again' if place.exists() else 'made'} in {place}")
+        words = f"{lock.cell.label} is {'made again' if place.exists() else 'made'} in {place}"
+        self.say(words)
         try:
-            pip = Pip.in_folder(self.folder)
-            make_environment(place)
-            file = place / "lock.txt"
-            file.write_text("\n".join([*lock.pins, ""]), encoding="utf-8")
-            pip.install(file, _python(place), place / "pip.log", INSTALL_TIMEOUT_S)
-            frozen = pip.freeze(_python(place))
+            with self.shown(words):
+                pip = Pip.in_folder(self.folder)
+                make_environment(place)
+                file = place / "lock.txt"
+                file.write_text("\n".join([*lock.pins, ""]), encoding="utf-8")
+                pip.install(file, _python(place), place / "pip.log", INSTALL_TIMEOUT_S)
+                frozen = pip.freeze(_python(place))
         except PipFailedError as error:
             if error.full:
                 shutil.rmtree(place, ignore_errors=True)  # half of an environment would keep the disk full

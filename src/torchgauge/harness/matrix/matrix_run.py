@@ -20,12 +20,17 @@ from torchgauge.counted import counted
 from torchgauge.devices.discover import parse_target
 from torchgauge.devices.probe import probe
 from torchgauge.errors import InfrastructureError, NothingSelectedError, TorchgaugeError
-from torchgauge.harness.ab.comparison import Request, new_comparison, resumed_comparison
+from torchgauge.harness.ab.comparison import (
+    Request,
+    new_comparison,
+    planned_comparison,
+    resumed_comparison,
+)
 from torchgauge.harness.ab.judging import judge_for, read_policy
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import ComparisonEnding, launch_by_launch, longest_of
 from torchgauge.harness.interpreter.foreign_plugins import device_of, suites_of
-from torchgauge.harness.interpreter.interpreter import interpreter
+from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter
 from torchgauge.harness.interpreter.packages import installed_in
 from torchgauge.harness.interpreter.staging import environment_for
 from torchgauge.harness.matrix.cells import Cell
@@ -99,16 +104,19 @@ def needed(request: MatrixRequest) -> tuple[str, ...]:
 
 @dataclass
 class Matrix:
-    """The cells of one request on disk, made and measured as far as they are not."""
+    """The cells of one request, made and measured as far as they are not; on disk where it ``keeps`` them."""
 
     store: Store
     request: MatrixRequest
     environments: Environments
     needs: tuple[str, ...] = ()
     say: Callable[[str], None] = lambda _: None
+    keeps: bool = True
     state: MatrixState = field(init=False)
     ready: frozenset[str] = field(default=frozenset(), init=False)
     """Cells whose interpreter has just answered; no other is measured."""
+    examined: dict[str, Interpreter] = field(default_factory=dict, init=False)
+    """Interpreters by path, each asked once: that takes seconds."""
 
     def begin(self, *, fresh: bool = False) -> None:
         """Take the state as it was left, or a new one; a cell that failed is tried again."""
@@ -139,9 +147,13 @@ class Matrix:
         for cell in self.request.cells:
             try:
                 if not cell.torch:
-                    found[cell.label] = _build(cell)
+                    made = _build(self._interpreter(cell.label, cell.python))
                 elif cell.label in locks:
-                    found[cell.label] = self.environments.make(locks[cell.label])
+                    made = self.environments.make(locks[cell.label])
+                else:
+                    continue
+                self._examine(cell.label, made.python)
+                found[cell.label] = made
             except TorchgaugeError as error:
                 self._keep(cell.label, failed=error.in_a_line)
         baseline = self.state.baseline
@@ -154,7 +166,7 @@ class Matrix:
                 return
             baseline = next(iter(found), "")
             if found and baseline != self.request.cells[0].label:
-                self.say(f"{self.request.cells[0].label} has no environment: {baseline} is the baseline")
+                self.say(f"{self.request.cells[0].label} cannot be measured: {baseline} is the baseline")
         self.ready = frozenset(found)
         self._take(found, baseline)
 
@@ -169,6 +181,19 @@ class Matrix:
         return any(each.interrupted for each in endings)
 
     # --- environments ------------------------------------------------------------------------
+
+    def _examine(self, label: str, python: str) -> None:
+        """Raise what keeps the interpreter of ``label`` from being measured, whatever it is compared with."""
+        side = SideSpec(label, self._interpreter(label, python).path)
+        planned_comparison(self._asked(side, side), self.examined)
+
+    def _interpreter(self, label: str, python: str) -> Interpreter:
+        if python not in self.examined:
+            self.say(f"{label}: {python} is examined")
+            with self.environments.shown(f"{label} is examined"):
+                self.examined[python] = there = interpreter(python)
+                _ = there.report  # asked here: it takes most of the time
+        return self.examined[python]
 
     def _take(self, found: Mapping[str, Made], baseline: str) -> None:
         """Keep ``found`` in one step with giving up what other versions measured."""
@@ -195,7 +220,8 @@ class Matrix:
         self.state = replace(self.state, cells=cells)
         if changes.get("failed"):
             self.say(f"{label}: {changes['failed']}")
-        write_state(self.store, self.state)
+        if self.keeps:
+            write_state(self.store, self.state)
 
     # --- measuring ---------------------------------------------------------------------------
 
@@ -254,26 +280,30 @@ class Matrix:
             if (path / "plan.json").is_file():
                 return resumed_comparison(str(path), progress)
         base = self.state.cell(self.state.baseline)
-        request = Request(
+        request = self._asked(SideSpec(base.label, base.python), SideSpec(cell.label, cell.python))
+        store = str(self.store.path)
+        made = new_comparison(request, store=store, progress=progress, examined=self.examined)
+        self._keep(cell.label, comparison=made.plan.run_id)
+        return made, None
+
+    def _asked(self, base: SideSpec, head: SideSpec) -> Request:
+        """Return the request of an A/B run of ``head`` against ``base``."""
+        return Request(
             selection=self.request.selection,
             settings=self.request.settings,
-            base=SideSpec(base.label, base.python),
-            head=SideSpec(cell.label, cell.python),
-            control=base.python == cell.python,
+            base=base,
+            head=head,
+            control=base.python == head.python,
             controls=0,
             seed=self.request.seed or None,
             max_launches=self.request.max_launches,
             policy=self.request.policy,
             provenance=self.request.provenance,
         )
-        made = new_comparison(request, store=str(self.store.path), progress=progress)
-        self._keep(cell.label, comparison=made.plan.run_id)
-        return made, None
 
 
-def _build(cell: Cell) -> Made:
-    """What a build of a person's own is now; raises :class:`TorchgaugeError` where it does not answer."""
-    there = interpreter(cell.python)
+def _build(there: Interpreter) -> Made:
+    """What a build of a person's own is now."""
     report = there.report or probe(there.path, environment=environment_for(there.path))
     versions = installed_in(there.path)
     build = report.usable.torch if report.usable is not None else None

@@ -11,6 +11,7 @@ from torchgauge.records import (
     Measurement,
     Modifier,
     Outcome,
+    OutputError,
     Phase,
     PlannedCase,
     Scalar,
@@ -40,6 +41,7 @@ class CaseState:
     ended: bool = False
     grows: str = ""
     changed: list[str] = field(default_factory=list)
+    outputs: tuple[OutputError, ...] = ()
     prepared: Prepared = field(default_factory=lambda: Prepared(_not_prepared))
 
     @property
@@ -61,4 +63,5 @@ class CaseState:
             modifiers=tuple(modifiers),
             accuracy=self.accuracy,
             facts=tuple(sorted(facts.items())),
+            outputs=self.outputs,
         )

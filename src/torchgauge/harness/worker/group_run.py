@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -56,6 +56,7 @@ from torchgauge.suites.suite import BuiltWorkload, Work
 if TYPE_CHECKING:
     from torchgauge.harness.worker.python_checks import PythonChecks
     from torchgauge.harness.worker.torch_checks import TorchChecks
+    from torchgauge.suites.outputs import Observation
 
 NOT_RUN = "the configuration did not run"
 
@@ -134,6 +135,9 @@ class GroupRun:
     def end_wrong(self, state: CaseState, cause: Cause, reason: str) -> None:
         """Report that the numbers of ``state`` are wrong."""
         self.end(state, Outcome(state.key, Status.FAIL_ACCURACY, state.phase, cause, reason))
+
+    def shown(self, states: Sequence[CaseState], found: Observation) -> None:
+        """Take what ``states`` compute; a run of its own compares it with no other build."""
 
     @contextmanager
     def running(self, state: CaseState) -> Iterator[None]:

@@ -452,6 +452,7 @@ class TorchChecks:
         expected = self.eager_results(on_host=True).base
         verdict = self._against(expected, runs[0], tolerance, self.run_.live, on_host=True)
         self._record_eager(gap, verdict)
+        self.run_.shown(self.run_.live, runs[0])
         # where eager is alone, infinities that each run repeats are its result
         reference = self.reference.fp64 or self.reference.host or without_nan(runs[0])
         bad = next((path for run in runs if (path := nonfinite(run, reference))), "")
@@ -579,6 +580,7 @@ class TorchChecks:
             with run.running(state):
                 written = self._written(state)
             verdict = self._promised(state, found)
+            run.shown([state], found)
             if written:
                 verdict = replace(verdict, ok=False, cause=Cause.TOLERANCE, detail=written)
             kept = state.accuracy.eager_spread if state.accuracy else None

@@ -143,7 +143,7 @@ def untimed_verdict(evidence: PairEvidence) -> MetricVerdict:
         return replace(blank, estimator=estimator, verdict=Verdict.NOT_COMPARABLE, reason=evidence.mismatch)
     if not evidence.launches:
         return replace(blank, reason="no launch was measured")
-    why = evidence.unusable[-1] if evidence.unusable else "the launches or the time ended first"
+    why = evidence.unusable[-1] if evidence.unusable else "the run ended first"
     if evidence.failed and not timings:
         return replace(blank, estimator=estimator, verdict=Verdict.NOT_COMPARABLE, reason=why)
     launches = "launch" if len(timings) == 1 else "launches"

@@ -14,7 +14,10 @@ from torchgauge.counted import counted
 from torchgauge.records import ATTEMPTED, Modifier, Outcome, Status, undeclared_skip
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Side, Verdict
 from torchgauge.results.comparing.blank_verdict import RuleOf, blank_verdict
+from torchgauge.results.comparing.outputs import not_seen, outputs_differ
 
+BOTH_FAIL = "both fail"
+"""Begins the reason of a verdict on the status where neither side passed."""
 _TELLING = ATTEMPTED | {Status.UNSUPPORTED}
 """Statuses that say something of the model or its build; the others only say that nothing was measured."""
 
@@ -48,6 +51,7 @@ def unfit(launch: Launch) -> str:
         "; ".join(failed)
         or _first_marked(launch, (*_UNTOLD, Modifier.FASTER_THAN_PEAK, Modifier.UNSTEADY))
         or unlike(launch)
+        or outputs_differ(launch)
     )
 
 
@@ -61,9 +65,9 @@ def unlike(launch: Launch) -> str:
 
 
 def comparable(launch: Launch) -> bool:
-    """Whether both sides of ``launch`` passed alike, with the named model and a result that was checked."""
+    """Whether both sides of ``launch`` passed with one result, alike, of the named model and checked."""
     passed = launch.base.status is launch.head.status is Status.PASS
-    return passed and not _untold(launch) and not unlike(launch)
+    return passed and not (_untold(launch) or unlike(launch) or outputs_differ(launch))
 
 
 def sides(launch: Launch) -> tuple[tuple[Side, Outcome], tuple[Side, Outcome]]:
@@ -76,6 +80,7 @@ def judge_status(
 ) -> MetricVerdict:
     """Return the verdict on the status: from ``pass`` to worse is broken, once a second launch agrees.
 
+    Where both passed, their outputs are compared; that they differ takes a second launch as well.
     A side that was not measured (skipped, infra, not run), has another model or is unchecked is not
     comparable. Where the base passed and the head is skipped, the verdict is broken, unless a data file
     declares the skip.
@@ -87,14 +92,17 @@ def judge_status(
         return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=why)
     blank = replace(blank, launches=len(told))
     base, head = {grade(each.base) for each in told}, {grade(each.head) for each in told}
+    apart = [why for each in told if (why := outputs_differ(each))]
+    if apart:
+        return _changed(blank, Verdict.OUTPUTS_DIFFER, apart)
     if len(base) == 1 and base == head:
         return _alike(blank, told[0], *base)
-    worse = [each.head for each in told if grade(each.head) < grade(each.base)]
-    better = [each.base for each in told if grade(each.head) > grade(each.base)]
+    worse = [f"head {_ending(each.head)}" for each in told if grade(each.head) < grade(each.base)]
+    better = [f"base {_ending(each.base)}" for each in told if grade(each.head) > grade(each.base)]
     if len(base) == 1 and not better:
-        return _changed(blank, Verdict.BROKEN, "head", worse)
+        return _changed(blank, Verdict.BROKEN, worse)
     if len(head) == 1 and len(better) == len(told):
-        return _changed(blank, Verdict.FIXED, "base", better)
+        return _changed(blank, Verdict.FIXED, better)
     counts = [sum(grade(side) is not Grade.PASSED for side in ended) for ended in _columns(told)]
     reason = f"not the same in every launch: base failed in {counts[0]} of {len(told)}, head in {counts[1]}"
     return replace(blank, verdict=Verdict.UNDECIDED, reason=reason)
@@ -121,13 +129,15 @@ def _columns(told: Sequence[Launch]) -> tuple[list[Outcome], list[Outcome]]:
 def _alike(blank: MetricVerdict, launch: Launch, both: Grade) -> MetricVerdict:
     """Both sides ended alike in every launch."""
     if both is Grade.PASSED:
-        return replace(blank, verdict=Verdict.UNCHANGED)
+        unseen = not_seen(launch)
+        reason = f"outputs were not compared: {unseen}" if unseen else ""
+        return replace(blank, verdict=Verdict.UNCHANGED, reason=reason)
     if both is Grade.DEGRADED:
         reason = f"both are {_marked(launch.head, Modifier.DEGRADED)}"
         return replace(blank, verdict=Verdict.UNCHANGED, reason=reason)
     if launch.base.status is launch.head.status is Status.UNSUPPORTED:
         return _asked_of_nobody(blank, launch.head.reason)
-    reason = f"both fail: base {_ending(launch.base)}; head {_ending(launch.head)}"
+    reason = f"{BOTH_FAIL}: base {_ending(launch.base)}; head {_ending(launch.head)}"
     return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason)
 
 
@@ -137,12 +147,11 @@ def _asked_of_nobody(blank: MetricVerdict, why: str) -> MetricVerdict:
     return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=blank.action.softened)
 
 
-def _changed(blank: MetricVerdict, verdict: Verdict, side: str, ended: list[Outcome]) -> MetricVerdict:
-    """The verdict where one side alone is worse in the launches ``ended``: it takes two, or the only one."""
-    n = blank.launches
-    reason = f"{side} {_ending(ended[0])}"
-    if len(ended) >= 2:
-        often = "" if len(ended) == n else f" (in {len(ended)} of {counted(n, 'launch')})"
+def _changed(blank: MetricVerdict, verdict: Verdict, reasons: list[str]) -> MetricVerdict:
+    """The verdict where launches show a change, for ``reasons``: it takes two, or the only one."""
+    n, reason = blank.launches, reasons[0]
+    if len(reasons) >= 2:
+        often = "" if len(reasons) == n else f" (in {len(reasons)} of {counted(n, 'launch')})"
         return replace(blank, verdict=verdict, reason=reason + often, confirmed=True)
     if n == 1:
         return replace(blank, verdict=verdict, reason=f"{reason} (one launch; a second one was not measured)")

@@ -10,6 +10,7 @@ from torchgauge.results import units
 
 ORDER = (
     Verdict.BROKEN,
+    Verdict.OUTPUTS_DIFFER,
     Verdict.REGRESSION,
     Verdict.NOT_COMPARABLE,
     Verdict.UNDECIDED,
@@ -19,7 +20,7 @@ ORDER = (
 )
 """Verdicts in the order in which a person needs them."""
 
-WORSE = frozenset({Verdict.REGRESSION, Verdict.BROKEN})
+WORSE = frozenset({Verdict.REGRESSION, Verdict.BROKEN, Verdict.OUTPUTS_DIFFER})
 """Verdicts that fail a gate."""
 BETTER = frozenset({Verdict.IMPROVEMENT, Verdict.FIXED})
 CHANGED = WORSE | BETTER
@@ -27,7 +28,7 @@ MOST_ALARMS = 3
 SILENT = frozenset({Verdict.UNDECIDED, Verdict.NOT_COMPARABLE})
 """Verdicts that say nothing of the metric, and never that it is fine."""
 
-_NAMES = {Verdict.NOT_COMPARABLE: "not comparable"}
+_NAMES = {Verdict.NOT_COMPARABLE: "not comparable", Verdict.OUTPUTS_DIFFER: "outputs differ"}
 
 
 def name(verdict: Verdict) -> str:
@@ -91,8 +92,15 @@ def in_doubt(verdicts: Iterable[MetricVerdict]) -> str:
 def worse(verdicts: Iterable[MetricVerdict]) -> str:
     """How many pairs are broken and how many worse, such as ``1 broken, 2 worse``."""
     bad = [each for each in verdicts if each.verdict in WORSE and not each.control]
-    broken = len({each.pair_key for each in bad if each.verdict is Verdict.BROKEN})
-    slower = len({each.pair_key for each in bad if each.verdict is Verdict.REGRESSION and each.pair_key})
-    parts = [f"{broken} broken"] * bool(broken) + [f"{slower} worse"] * bool(slower)
+    kinds = {
+        Verdict.BROKEN: "broken",
+        Verdict.OUTPUTS_DIFFER: "with other outputs",
+        Verdict.REGRESSION: "worse",
+    }
+    counts = {
+        word: len({each.pair_key for each in bad if each.verdict is kind and each.pair_key})
+        for kind, word in kinds.items()
+    }
+    parts = [f"{count} {word}" for word, count in counts.items() if count]
     parts += ["the whole suite is slower"] * any(not each.pair_key for each in bad)
     return ", ".join(parts)

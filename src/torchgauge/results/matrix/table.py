@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchgauge.devices.minimum import release
 from torchgauge.records.comparison import ComparisonPlan, MetricVerdict, Pair, Verdict
 from torchgauge.results.comparing.comparison_store import ComparisonFolder, read_comparisons
 from torchgauge.results.journal import RunState
@@ -121,6 +122,18 @@ class Table:
             for column in self.columns
         )
 
+    @property
+    def ordered(self) -> bool:
+        """Whether cells are versions in their order, so that a change has a first one."""
+        labels = [each.label for each in self.columns if not (each.repeats or each.apart)]
+        return all(label[:1].isdigit() for label in labels) and labels == sorted(labels, key=release)
+
+    @property
+    def differ(self) -> bool:
+        """Whether a cell computes something else than the baseline."""
+        differing = Verdict.OUTPUTS_DIFFER.value
+        return any(entry.verdict == differing for row in self.rows for entry in row.entries)
+
     def place(self, label: str) -> int:
         """The place of the cell of ``label``."""
         return [column.label for column in self.columns].index(label)
@@ -156,6 +169,7 @@ class _Read:
     plan: ComparisonPlan
     state: RunState
     verdicts: Mapping[str, MetricVerdict]
+    differing: Mapping[str, str]
     suite: MetricVerdict | None
     endings: Mapping[str, tuple[tuple[str, str], tuple[str, str]]]
     machine: str
@@ -168,6 +182,11 @@ class _Read:
         plan, findings = folder.plan(), folder.findings()
         latency = {
             each.head_case: each for each in findings.verdicts if each.metric == METRIC and each.pair_key
+        }
+        differing = {
+            each.head_case: each.reason
+            for each in findings.verdicts
+            if each.verdict is Verdict.OUTPUTS_DIFFER
         }
         suite = next((each for each in findings.verdicts if not each.pair_key), None)
         columns = (
@@ -185,7 +204,7 @@ class _Read:
             sides = tuple((row[f"{side}_status"], row[f"{side}_reason"] or "") for side in ("base", "head"))
             endings[row["case_id"]] = (sides[0], sides[1])
         machine = next((row["runner_class"] for row in launches if row["runner_class"]), "")
-        return _Read(plan, findings.state, latency, suite, endings, machine)
+        return _Read(plan, findings.state, latency, differing, suite, endings, machine)
 
 
 def _row(pair: Pair, state: MatrixState, read: Mapping[str, _Read]) -> Row:
@@ -220,6 +239,8 @@ def _entry(case: str, cell: CellState, read: _Read | None) -> Entry:
         return Entry("missing", reason=cell.failed or "it was not measured")
     (base, base_reason), (status, reason) = read.endings[case]
     verdict = read.verdicts.get(case)
+    if case in read.differing:
+        return Entry(status, Verdict.OUTPUTS_DIFFER.value, reason=read.differing[case])
     if verdict is None:
         return Entry(status, reason=reason)
     both = status == base == "pass"
@@ -306,7 +327,7 @@ def _steps(table: Table) -> Iterator[Step]:
             what = _change(known, entry)
             if what:
                 yield Step(row.case, table.columns[at].label, table.columns[before].label, what,
-                           _command(table, row, before, at))  # fmt: skip
+                           _command(table, row, before, at, entry.ratio is None))  # fmt: skip
             if what or entry.status != "pass" or entry.verdict in {each.value for each in TELLING}:
                 known, before = entry, at
 
@@ -316,6 +337,8 @@ def _change(before: Entry, entry: Entry) -> str:
     if (before.status == "pass") != (entry.status == "pass"):
         why = f": {entry.reason}" if entry.reason and entry.status != "pass" else ""
         return f"{before.status} to {entry.status}{why}"
+    if entry.verdict == Verdict.OUTPUTS_DIFFER.value != before.verdict:
+        return entry.reason
     if entry.ratio is None or entry.low is None or entry.high is None or before.ratio is None:
         return ""
     if entry.verdict not in {each.value for each in TELLING} or before.low is None or before.high is None:
@@ -327,10 +350,11 @@ def _change(before: Entry, entry: Entry) -> str:
     return ""
 
 
-def _command(table: Table, row: Row, before: int, at: int) -> str:
+def _command(table: Table, row: Row, before: int, at: int, by_status: bool) -> str:
     """The bisection that goes on between two cells; builds that lie between are added to it."""
     words = ["torchgauge", "bisect", f"{row.suite}/{row.model}", "--device", row.device, "--mode", row.mode,
              "--config", row.configuration, "--dtype", row.dtype, "--size", row.size]  # fmt: skip
+    words += ["--metric", "status"] if by_status else []
     for place in (before, at):
         column = table.columns[place]
         words += ["--build", f"{column.label.replace(' ', '')}={column.python}"]

@@ -20,10 +20,11 @@ _MARKS = {
     Verdict.UNCHANGED.value: "same",
     Verdict.UNDECIDED.value: "?",
     Verdict.NOT_COMPARABLE.value: "not comparable",
+    Verdict.OUTPUTS_DIFFER.value: "outputs differ",
 }
 MARKS = (
-    "slower: shown, and repeated in fresh launches; faster: shown; same: within the tolerance; ?: undecided. "
-    "The rule is that of `torchgauge ab`."
+    "slower: shown, and repeated in fresh launches; faster: shown; same: within the tolerance; ?: undecided; "
+    "outputs differ: by more than rounding. The rule is that of `torchgauge ab`."
 )
 
 
@@ -79,8 +80,10 @@ def _only(column: str, at: int, table: Sequence[tuple[str, Sequence[str]]]) -> t
 def _data(table: Table) -> dict[str, Any]:
     here = [column for column in table.columns if not column.apart]
     installed = [at for at, column in enumerate(here) if not column.nothing]
+    typed = {word.partition("=")[0].removeprefix("--") for word in table.command if word.startswith("--")}
+    axes = ["torch", *(name for name, _ in table.differs if name in typed - {"torch"})]
     packages = [
-        (name, [versions[at] for at in installed]) for name, versions in table.differs if name != "torch"
+        (name, [versions[at] for at in installed]) for name, versions in table.differs if name not in axes
     ]
     labels, common = labels_of(table.rows)
     only = [_only(here[column].label, at, packages) for at, column in enumerate(installed)]
@@ -90,6 +93,7 @@ def _data(table: Table) -> dict[str, Any]:
         "failures": failures(table),
         "differs": [(name, versions) for name, versions in packages if "" not in versions],
         "only": [(label, found) for label, found in only if found],
+        "axes": axes,
         "labels": dict(zip((row.case for row in table.rows), labels, strict=True)),
         "common": common,
         "marks": MARKS,

@@ -192,7 +192,7 @@ def _kind(verdicts: Sequence[MetricVerdict]) -> str:
 
 
 def _severity(verdict: MetricVerdict) -> tuple[int, int, float, str]:
-    order = (Verdict.BROKEN, Verdict.REGRESSION, Verdict.FIXED, Verdict.IMPROVEMENT)
+    order = (Verdict.BROKEN, Verdict.OUTPUTS_DIFFER, Verdict.REGRESSION, Verdict.FIXED, Verdict.IMPROVEMENT)
     change = -abs(math.log(verdict.ratio)) if verdict.ratio is not None and verdict.ratio > 0 else 0.0
     return order.index(verdict.verdict), verdict.action is not Action.GATE, change, verdict.pair_id
 

@@ -1,0 +1,73 @@
+"""What a side of a pair tells of its outputs, so that they can be compared with the other build's.
+
+No tensor travels: of each there are its distance from float64, and sums that two equal ones share.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from torchgauge.records import OutputError
+from torchgauge.suites.outputs import Observation, as_tensor
+from torchgauge.suites.placing import tensors
+from torchgauge.suites.suite import BuiltWorkload
+
+LATER_STEPS = "iteration1."
+"""A second training step begins where the first one ended: it says the same again, with more rounding."""
+QUARTERS = 4
+
+
+def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, ...]:
+    """Return how far each floating-point tensor of ``found`` lies from that of ``truth``, in float64."""
+    errors = []
+    for path, leaf in found.items():
+        pair = [_reals(as_tensor(each)) for each in (leaf, truth.get(path))]
+        result, exact = pair
+        if path.startswith(LATER_STEPS) or result is None or exact is None or result.shape != exact.shape:
+            continue
+        both = result.isfinite() & exact.isfinite()
+        if not bool(both.all()):
+            result, exact = result[both], exact[both]
+        if count := exact.numel():
+            sums = [float(part.sum()) / math.sqrt(count) for part in exact.chunk(QUARTERS)]
+            size, error = (float(each.norm()) / math.sqrt(count) for each in (exact, result - exact))
+            errors.append(OutputError(path, _short(size), _short(error), tuple(map(_short, sums))))
+    return tuple(errors)
+
+
+def start_sum(built: BuiltWorkload) -> float:
+    """Return a number between -1 and 1 that another seed changes, of weights, buffers and inputs.
+
+    It is a sum, not a digest of bits: builds may draw numbers that differ in their last place.
+    """
+    module, total, size = built.module, 0.0, 0.0
+    state = (
+        [*module.named_parameters(), *module.named_buffers()] if isinstance(module, torch.nn.Module) else []
+    )
+    for number, (_, leaf) in enumerate((*state, *tensors({"args": built.args, "kwargs": built.kwargs}, ""))):
+        odd = leaf.layout is not torch.strided or leaf.is_quantized or leaf.is_nested or leaf.is_meta
+        if not odd and not torch.nn.parameter.is_lazy(leaf) and leaf.numel():
+            wide = (
+                (torch.view_as_real(leaf) if leaf.is_complex() else leaf)
+                .detach()
+                .double()
+                .nan_to_num(0, 0, 0)
+            )
+            weight = (number + 1) / math.sqrt(wide.numel())
+            total, size = total + weight * float(wide.sum()), size + weight * float(wide.norm())
+    return _short(total / size) if size else 0.0
+
+
+def _reals(leaf: Any) -> torch.Tensor | None:
+    """Return the numbers of ``leaf`` in float64 and a row, as pairs of reals of a complex one."""
+    if not isinstance(leaf, torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
+        return None
+    wide = torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf
+    return wide.detach().double().flatten()
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.10g}")

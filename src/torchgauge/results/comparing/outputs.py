@@ -1,0 +1,93 @@
+"""Do two builds compute the same? Their results, of equal weights and inputs, by the distance from float64.
+
+A build may round otherwise, so nothing here asks for equal bits. Each tensor of the head may lie ``TIMES`` as
+far from float64 as the base's does, or as base's tensors of its kind do at the median, and ``FLOOR`` of the
+size of the tensor beside. A size counts as a tenth of the median of its kind at least: a gradient that is
+zero but for rounding has no size of its own. Float64 itself is compared by sums: what changed in every
+precision is found too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from statistics import median_low
+
+from torchgauge.records import Modifier, Outcome, OutputError, Status
+from torchgauge.records.comparison import START, UNSEEN, Launch, Side
+
+TIMES = 10.0
+FLOOR = 1e-5
+SAME_START = 1e-5
+"""How far the numbers of two starts from one seed may be apart, where it is drawn with other instructions."""
+CHANGE = 2e-3
+"""The floor of what a step changes: beside its parameter most digits of it are rounded away."""
+ROUNDED = "rounded"
+"""The fact of a side whose tensors are beyond the tolerance, as rounding explains."""
+SMALL = 0.1
+"""Share of the median size of its kind that a tensor counts as at least."""
+
+
+def outputs_differ(launch: Launch) -> str:
+    """Return which tensor of head differs from base's, with the errors of both; empty where none does."""
+    if not_seen(launch):
+        return ""
+    base, head = ({each.path: each for each in side.outputs} for side in (launch.base, launch.head))
+    sizes, errors = _usual(base.values())
+    worst, most = "", 1.0
+    for path in base.keys() & head.keys():
+        ours, theirs, kind = base[path], head[path], _kind(path)
+        size = max(ours.size, SMALL * sizes.get(kind, 0.0))
+        apart = math.dist((ours.size, *ours.sums), (theirs.size, *theirs.sums))
+        found = math.hypot(theirs.error, apart)
+        floor = CHANGE if kind.endswith(".change") else FLOOR
+        limit = TIMES * max(ours.error, errors.get(kind, 0.0) * size) + floor * size
+        if found > most * limit:
+            most = found / limit if limit else math.inf
+            what = f"head's {path} is {_share(found, size)} off base's float64"
+            worst = f"{what}, and base's own {_share(ours.error, size)} (limit {_share(limit, size)})"
+    return worst
+
+
+def not_seen(launch: Launch) -> str:
+    """Return why outputs of ``launch`` are compared with nobody's; empty where they are, or it failed."""
+    sides = ((Side.BASE, launch.base), (Side.HEAD, launch.head))
+    if any(outcome.status is not Status.PASS for _, outcome in sides):
+        return "a side did not pass"
+    starts = [dict(outcome.facts).get(START) for _, outcome in sides]
+    if starts == [None, None]:  # a run of a store, or a model without tensors
+        return ""
+    base, head = (each if isinstance(each, float) else math.inf for each in starts)
+    if not abs(base - head) <= SAME_START:
+        return "base and head begin with other weights or inputs"
+    for name, words in ((UNSEEN, ""), (ROUNDED, "rounding explains "), (Modifier.TIES.value, "")):
+        for side, outcome in sides:
+            if why := _fact(outcome, name):
+                return f"{side.value}: {words}{why}"
+    return ""
+
+
+def _fact(outcome: Outcome, name: str) -> str:
+    return str(dict(outcome.facts).get(name, ""))
+
+
+def _usual(tensors: Iterable[OutputError]) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Return the median size of each kind of tensor, and the median error as a share of it."""
+    sizes, shares = defaultdict(list), defaultdict(list)
+    for each in tensors:
+        kind = _kind(each.path)
+        sizes[kind].append(each.size)
+        if each.error < each.size:
+            shares[kind].append(each.error / each.size)
+    usual = [{kind: median_low(values) for kind, values in found.items()} for found in (sizes, shares)]
+    return usual[0], usual[1]
+
+
+def _kind(path: str) -> str:
+    """What a tensor is one of: ``iteration0.grad`` for ``iteration0.grad.head.weight``."""
+    return ".".join(path.split(".")[:2])
+
+
+def _share(value: float, size: float) -> str:
+    return f"{value / size:.2g}" if size else f"{value:.2g} (of nothing)"

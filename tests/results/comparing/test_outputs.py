@@ -1,0 +1,103 @@
+"""The rule by which outputs of two builds differ, on tensors whose errors are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ab_launches
+import pytest
+
+from torchgauge.records import OutputError, Status
+from torchgauge.records.comparison import START, UNSEEN, Launch, Verdict
+from torchgauge.results.comparing.outputs import not_seen, outputs_differ
+from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.comparing.status_verdict import comparable, judge_status, unfit
+
+PAIR = ab_launches.pair(control=False)
+RULE = lambda metric: Policy.default().rule(PAIR, metric)  # noqa: E731
+
+
+def tensor(path: str, size: float, error: float, *sums: float) -> OutputError:
+    return OutputError(path, size, error, sums or (size / 2, size / 3, -size / 2, size / 5))
+
+
+def launch(base: list[OutputError], head: list[OutputError], **facts: float | str) -> Launch:
+    """A launch whose sides passed, from one start unless ``facts`` of head say otherwise."""
+    made = ab_launches.Machine().launch(PAIR)
+    told = {START: 0.25, **facts}
+    return replace(
+        made,
+        base=replace(made.base, outputs=tuple(base), facts=((START, 0.250001),)),
+        head=replace(made.head, outputs=tuple(head), facts=tuple(sorted(told.items()))),
+    )
+
+
+GOOD = [tensor("iteration0.grad.a", 1.0, 1e-7), tensor("iteration0.grad.b", 0.5, 1e-7)]
+ZERO = tensor("iteration0.grad.zero", 1e-17, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        ([], []),
+        (GOOD, GOOD),
+        (GOOD, [replace(each, error=8 * each.error) for each in GOOD]),
+        ([tensor("out", 1.0, 0.0)], [tensor("out", 1.0, 3e-7)]),  # a base that is right by chance
+        ([*GOOD, ZERO], [*GOOD, replace(ZERO, error=1e-8)]),  # rounding is all that there is of it
+        ([tensor("out", 1.0, 4e-3)], [tensor("out", 1.0, 8e-3)]),  # in a dtype of few bits
+        ([tensor("out", 1.0, 1e-7)], [tensor("other", 1.0, 1.0)]),  # nothing in common
+    ],
+)
+def test_rounding_is_no_difference(base, head):
+    """An error of the size of base's own, of its kind's, or of the floor."""
+    assert outputs_differ(launch(base, head)) == ""
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "path"),
+    [
+        ([tensor("out", 1.0, 1e-7)], [tensor("out", 1.0, 1e-2)], "out"),
+        ([tensor("out", 1.0, 1e-7)], [tensor("out", 1.01, 1e-7)], "out"),  # wrong in float64 too
+        ([tensor("out", 1.0, 1e-7, 0.1, 0.2)], [tensor("out", 1.0, 1e-7, 0.1, 0.21)], "out"),
+        (GOOD, [GOOD[0], replace(GOOD[1], error=5e-3)], "iteration0.grad.b"),  # one gradient of two
+        ([*GOOD, ZERO], [*GOOD, replace(ZERO, error=1e-3)], "iteration0.grad.zero"),
+    ],
+)
+def test_a_wrong_tensor_is_named_with_both_errors(base, head, path):
+    """The worst of them, as shares of the tensor."""
+    assert outputs_differ(launch(base, head)).startswith(f"head's {path} is ")
+
+
+def test_two_launches_make_the_verdict_and_leave_no_ratio():
+    """One launch of several is not enough, as of a broken head."""
+    wrong, right = launch(GOOD, [GOOD[0], replace(GOOD[1], error=5e-3)]), launch(GOOD, GOOD)
+    assert unfit(wrong).startswith("head's iteration0.grad.b")
+    assert not comparable(wrong)
+    assert judge_status(PAIR, [wrong, right, wrong], RULE).verdict is Verdict.OUTPUTS_DIFFER
+    assert judge_status(PAIR, [wrong, right, right], RULE).verdict is Verdict.UNDECIDED
+    assert judge_status(PAIR, [right, right], RULE).verdict is Verdict.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({START: 0.26}, "base and head begin with other weights or inputs"),
+        ({UNSEEN: "eager alone"}, "head: eager alone"),
+        ({"ties": "rounding decides out in 1 place"}, "head: rounding decides out"),
+    ],
+)
+def test_what_cannot_be_compared_accuses_nobody_and_says_why(facts, why):
+    """The status stays unchanged, with the reason."""
+    one = launch([tensor("out", 1.0, 1e-7)], [tensor("out", 1.0, 1e-1)], **facts)
+    assert outputs_differ(one) == ""
+    assert not_seen(one).startswith(why)
+    said = judge_status(PAIR, [one, one], RULE)
+    assert (said.verdict, said.reason.startswith("outputs were not compared: ")) == (Verdict.UNCHANGED, True)
+
+
+def test_a_side_that_fails_is_the_status_of_its_own():
+    """Its outputs are compared with nobody's."""
+    one = launch(GOOD, [replace(each, error=1.0) for each in GOOD])
+    failed = replace(one, head=replace(one.head, status=Status.FAIL_ACCURACY))
+    assert outputs_differ(failed) == ""
+    assert judge_status(PAIR, [failed, failed], RULE).verdict is Verdict.BROKEN
