@@ -22,6 +22,9 @@ class Patch(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name == "torch.accelerator":
             sys.modules["torch._C"]._accelerator_getAccelerator = raising
+        mtia = sys.modules.get("torch.mtia")
+        if hasattr(mtia, "device_count"):
+            mtia.device_count = lambda: -1
 
 sys.meta_path.insert(0, Patch())
 """
@@ -34,11 +37,11 @@ def like_2_6(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(SOURCE)])}
 
 
-@pytest.mark.parametrize("words", [("devices",), ("doctor", "--device", "cpu")])
+@pytest.mark.parametrize("words", [("devices",), ("doctor",)])
 def test_host_is_usable_where_torch_raises_for_an_absent_accelerator(
     like_2_6: dict[str, str], words: tuple[str, ...]
 ) -> None:
-    """The exception is the answer to a question, and no fault of torch."""
+    """An exception is the answer to a question, and less than no device is none."""
     done = subprocess.run(
         [sys.executable, "-m", "torchgauge.cli.main", *words],
         env=like_2_6,

@@ -105,7 +105,7 @@ def device_count(torch_type: str) -> int:
             ("torch.accelerator.device_count", lambda: int(_accelerator(torch_type).device_count())),
         ]
     )
-    return int(found.call or 0)
+    return max(0, int(found.call or 0))  # torch 2.6 counts -1 MTIA devices where it has none
 
 
 def select(torch_type: str, index: int) -> Hook:

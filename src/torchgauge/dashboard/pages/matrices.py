@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.dashboard.pages.ab_runs import BADGES
 from torchgauge.errors import TorchgaugeError
@@ -34,6 +34,6 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         else:
             tables.append((table, labels_of(table.rows)[0]))
     render = context.renderer.page
-    words = {"cell": cell_text, "failures": failures, "badges": BADGES}
+    words: dict[str, Any] = {"cell": cell_text, "failures": failures, "badges": BADGES}
     older = len(ids) - len(tables) - len(problems)
     yield INDEX, render("matrices", INDEX, tables=tables, problems=problems, older=older, **words).encode()

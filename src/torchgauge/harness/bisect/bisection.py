@@ -55,7 +55,7 @@ class Bisection:
     metric: str
     compare: Compare
     say: Callable[[str], None] = lambda _: None
-    shown: Callable[[str], AbstractContextManager[None]] = nullcontext
+    shown: Callable[[str], AbstractContextManager[object]] = nullcontext
 
     @property
     def path(self) -> Path:

@@ -106,7 +106,7 @@ class Environments:
 
     folder: Path
     say: Callable[[str], None] = lambda _: None
-    shown: Callable[[str], AbstractContextManager[None]] = nullcontext
+    shown: Callable[[str], AbstractContextManager[object]] = nullcontext
 
     def lock(self, cell: Cell, needs: Sequence[str], versions: Mapping[str, str]) -> Lock:
         """The exact pins of ``cell`` with what the suites need, resolved by pip where that was not done yet.
