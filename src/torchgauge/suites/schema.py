@@ -48,6 +48,8 @@ def refuse(
     return kind(document.file, problem, line=document.line_of(path), field=field, hint=hint)
 
 
+_NUMBER = re.compile(r"Expected `str[^`]*`, got `(int|float)`")
+"""What is said of a text that YAML reads as a number."""
 _KINDS = "docs/reference/yaml.md says what each field takes"
 
 
@@ -65,8 +67,7 @@ def _explained(document: Document, kind: Any, message: str) -> DataFileError:
         )
     if missing := _MISSING.match(problem):
         return refuse(document, path, f"the field {missing['name']!r} is missing", _KINDS)
-    number = problem.startswith(("Expected `str`, got `int`", "Expected `str`, got `float`"))
-    hint = 'write it in quotes, as in "1234567"' if number else _KINDS
+    hint = 'write it in quotes, as in "1234567"' if _NUMBER.match(problem) else _KINDS
     return refuse(
         document, _with_keys(document, kind, message, path), problem[:1].lower() + problem[1:], hint
     )

@@ -39,7 +39,7 @@ def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, 
 
 
 def start_sum(built: BuiltWorkload) -> float:
-    """Return a number between -1 and 1 that another seed changes, of weights, buffers and inputs.
+    """Return a number of order one that another seed changes, of weights, buffers and inputs.
 
     It is a sum, not a digest of bits: builds may draw numbers that differ in their last place.
     """

@@ -96,5 +96,5 @@ def _row(verdict: MetricVerdict) -> list[str]:
 
 
 def _why(verdict: MetricVerdict) -> list[str]:
-    said = verdict.verdict in words.SILENT or verdict.metric == STATUS
+    said = verdict.metric == STATUS or verdict.verdict in {*words.SILENT, Verdict.BROKEN, Verdict.FIXED}
     return [f"    {verdict.reason}"] if verdict.reason and said else []
