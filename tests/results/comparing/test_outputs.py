@@ -42,6 +42,7 @@ ZERO = tensor("iteration0.grad.zero", 1e-17, 1e-12)
         ([], []),
         (GOOD, GOOD),
         (GOOD, [replace(each, error=8 * each.error) for each in GOOD]),
+        (GOOD, [replace(GOOD[0], error=4e-3), GOOD[1]]),  # one activation is on in base and off in head
         ([tensor("out", 1.0, 0.0)], [tensor("out", 1.0, 3e-7)]),  # a base that is right by chance
         ([*GOOD, ZERO], [*GOOD, replace(ZERO, error=1e-8)]),  # rounding is all that there is of it
         ([tensor("out", 1.0, 4e-3)], [tensor("out", 1.0, 8e-3)]),  # in a dtype of few bits

@@ -21,8 +21,9 @@ TIMES = 10.0
 FLOOR = 1e-5
 SAME_START = 1e-5
 """How far the numbers of two starts from one seed may be apart, where it is drawn with other instructions."""
-CHANGE = 2e-3
-"""The floor of what a step changes: beside its parameter most digits of it are rounded away."""
+JUMP = 5e-3
+"""The floor of gradients and of what a step changes: rounding may turn an activation off, and a gradient jumps."""
+JUMPING = (".grad", ".input_grad", ".change")
 ROUNDED = "rounded"
 """The fact of a side whose tensors are beyond the tolerance, as rounding explains."""
 SMALL = 0.1
@@ -41,7 +42,7 @@ def outputs_differ(launch: Launch) -> str:
         size = max(ours.size, SMALL * sizes.get(kind, 0.0))
         apart = math.dist((ours.size, *ours.sums), (theirs.size, *theirs.sums))
         found = math.hypot(theirs.error, apart)
-        floor = CHANGE if kind.endswith(".change") else FLOOR
+        floor = JUMP if kind.endswith(JUMPING) else FLOOR
         limit = TIMES * max(ours.error, errors.get(kind, 0.0) * size) + floor * size
         if found > most * limit:
             most = found / limit if limit else math.inf
