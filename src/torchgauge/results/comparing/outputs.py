@@ -22,7 +22,7 @@ FLOOR = 1e-5
 SAME_START = 1e-5
 """How far the numbers of two starts from one seed may be apart, where it is drawn with other instructions."""
 JUMP = 5e-3
-"""The floor of gradients and of what a step changes: rounding may turn an activation off, and a gradient jumps."""
+"""The floor of gradients and of what a step changes: rounding may turn an activation off."""
 JUMPING = (".grad", ".input_grad", ".change")
 ROUNDED = "rounded"
 """The fact of a side whose tensors are beyond the tolerance, as rounding explains."""
