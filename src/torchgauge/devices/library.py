@@ -97,11 +97,12 @@ def _edited(source: Path, record: Iterable[str], written: os.stat_result) -> dic
     Files are read where their size differs, or where they changed after the record, which pip writes last.
     ``os.utime`` and copies set the time of a file's content, but not that of its last change.
     """
-    home, recorded = source.parent, {}
+    home = source.parent
+    recorded: dict[str, tuple[str, int]] = {}
     for line in record:
         if ".py,sha256=" in line:
-            path, digest, size = line.rsplit(",", 2)
-            recorded[path] = digest, int(size)
+            path, kept, size = line.rsplit(",", 2)
+            recorded[path] = kept, int(size)
     inside = {
         f"{folder}{os.sep}{name}".removeprefix(f"{home}{os.sep}").replace(os.sep, "/")
         for folder, _, names in os.walk(source)
@@ -110,17 +111,17 @@ def _edited(source: Path, record: Iterable[str], written: os.stat_result) -> dic
     }
     edited = {}
     for path in (*recorded, *sorted(inside - recorded.keys())):
-        kept, size = recorded.get(path, ("", -1))
+        expected, length = recorded.get(path, ("", -1))
         try:
             status = (home / path).stat()
             late = status.st_mtime_ns > written.st_mtime_ns or status.st_ctime_ns > written.st_ctime_ns
-            if status.st_size == size and not late:
+            if status.st_size == length and not late:
                 continue
             digest = hashlib.sha256((home / path).read_bytes()).digest()
         except OSError:
             digest = b""
         actual = f"sha256={base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
-        if kept != actual:
+        if expected != actual:
             edited[path] = actual
     return edited
 

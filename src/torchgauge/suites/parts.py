@@ -230,7 +230,8 @@ def twin(iterator: Any) -> Any:
     """
     if not isinstance(iterator, Iterator):
         return iterator
-    make, args, *more = iterator.__reduce_ex__(4)
+    reduced: Any = iterator.__reduce_ex__(4)
+    make, args, *more = reduced
     made = make(*map(twin, args))
     if more and more[0] is not None:
         state = more[0]
@@ -287,12 +288,13 @@ class Copies:
         if hasattr(kind, "__deepcopy__"):
             return value.__deepcopy__(self.memo)
         try:
-            reduced = copyreg.dispatch_table.get(kind, lambda one: one.__reduce_ex__(4))(value)
+            own: Any = copyreg.dispatch_table.get(kind)
+            reduced: Any = value.__reduce_ex__(4) if own is None else own(value)
         except TypeError:
             if isinstance(value, Iterator):  # its next item would be that of both
                 raise
             return value
-        return value if isinstance(reduced, str) else self._rebuilt(value, *reduced[:2], reduced[2:])
+        return value if isinstance(reduced, str) else self._rebuilt(value, reduced[0], reduced[1], reduced[2:])
 
     def _rebuilt(self, value: Any, make: Any, args: Any, more: tuple[Any, ...]) -> Any:
         kind = type(value)

@@ -481,7 +481,7 @@ def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
         tensor.copy_(values)
 
 
-def _named(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+def _named(model: nn.Module) -> Iterator[tuple[str, Any]]:
     """Return path and module of each part of ``model``."""
     return ((f"{ATTRIBUTE}.{name or 'model'}", part) for name, part in model.named_modules())
 
