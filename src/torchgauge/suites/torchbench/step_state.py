@@ -259,7 +259,7 @@ class Snapshot:
             own = originals.get(path)
             if (
                 own is None
-                or own.kind is not type(part)
+                or own.kind is not part.__class__
                 or any(part.__dict__ is one.table for one in self._own)
             ):
                 continue
