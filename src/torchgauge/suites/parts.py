@@ -294,7 +294,9 @@ class Copies:
             if isinstance(value, Iterator):  # its next item would be that of both
                 raise
             return value
-        return value if isinstance(reduced, str) else self._rebuilt(value, reduced[0], reduced[1], reduced[2:])
+        return (
+            value if isinstance(reduced, str) else self._rebuilt(value, reduced[0], reduced[1], reduced[2:])
+        )
 
     def _rebuilt(self, value: Any, make: Any, args: Any, more: tuple[Any, ...]) -> Any:
         kind = type(value)

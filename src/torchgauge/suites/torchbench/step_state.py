@@ -259,13 +259,14 @@ class Snapshot:
             own = originals.get(path)
             if (
                 own is None
-                or own.kind is not part.__class__
+                or own.kind is not type(part)
                 or any(part.__dict__ is one.table for one in self._own)
             ):
                 continue
             values = {key: value for key, value in own.values.items() if key in (own.keys or ())}
             self._own.append(replace(own, table=part.__dict__, values=values))
-            for kind, table in ((BUFFER, part._buffers), (PARAMETER, part._parameters)):
+            tables = vars(part)
+            for kind, table in ((BUFFER, tables["_buffers"]), (PARAMETER, tables["_parameters"])):
                 for key, tensor in table.items():
                     name = f"{path.replace(f'{ATTRIBUTE}.', kind, 1)}.{key}"
                     if name in self._changing and tensor.shape == self._copies[name].shape:
@@ -426,7 +427,8 @@ class Snapshot:
         """Keep the values and the identity of buffers and parameters."""
         ids = {id(tensor) for tensor in self.tensors.values()}
         for name, part in model.named_modules():
-            for kind, table in ((BUFFER, part._buffers), (PARAMETER, part._parameters)):
+            tables = vars(part)
+            for kind, table in ((BUFFER, tables["_buffers"]), (PARAMETER, tables["_parameters"])):
                 path = f"{kind}{name or 'model'}"
                 if isinstance(table, dict) and table:
                     self._containers.append((path, table, contents(table)))
