@@ -14,8 +14,31 @@ LATE = {
     "inference": ("seventh", "calls_51_to_60", "second_after_tenth", "nan_on_fifth"),
     "training": ("seventh", "nan_on_fifth", "gradient_of_ninth"),
 }
-MEMORY = {"inference": ("by_version", "by_checksum", "by_sample"), "training": ("trained_from_memory",)}
-CASES = [(mode, kind) for kinds in (LATE, MEMORY) for mode, names in kinds.items() for kind in names]
+MEMORY = {
+    "inference": (
+        *("by_version", "by_checksum", "by_sample", "by_content", "from_the_fourth_call"),
+        *("by_all", "by_all_again"),
+    ),
+    "training": ("trained_from_memory",),
+}
+LATER = "right before timing, wrong while timed: "
+OTHERS = {
+    "strides_of_tenth": (
+        Status.FAIL_ACCURACY,
+        f"{LATER}out: strides (1, 32)",
+    ),
+    "in_one_memory": (
+        Status.FAIL_ACCURACY,
+        f"{LATER}out: memory of an earlier",
+    ),
+    "in_blocks": (Status.FAIL_ACCURACY, "out: the result stays the same where the inputs change"),
+    "by_a_mode": (Status.FAIL_ACCURACY, LATER),
+}
+"""Other cheats in inference, with the status of their rows and the beginning of the reason."""
+CASES = [
+    *((mode, kind) for kinds in (LATE, MEMORY) for mode, names in kinds.items() for kind in names),
+    *(("inference", kind) for kind in OTHERS),
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +67,12 @@ def rows(
 def test_right_results_pass_with_their_number(
     rows: dict[tuple[str, str], Result], mode: str, name: str
 ) -> None:
-    """A row holds how many results were compared, and which rate of faults that excludes."""
+    """A row holds how many results were compared, and which rate of faults the random ones exclude."""
     row = rows[mode, name]
     facts = dict(row.facts)
     assert (row.status, row.reason) == (Status.PASS, "")
     assert facts["timed_results"] >= 10
-    assert facts["fault_rate_below"] == pytest.approx(3 / facts["timed_results"], rel=0.01)
+    assert 3 / facts["timed_results"] < facts["fault_rate_below"] <= 1
 
 
 @pytest.mark.parametrize(("mode", "kind"), [(mode, kind) for mode, kinds in LATE.items() for kind in kinds])
@@ -73,12 +96,80 @@ def test_answers_from_memory_are_found(rows: dict[tuple[str, str], Result], mode
     assert dict(row.facts)["new_over_repeated_inputs"] > 2
 
 
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_cheats_are_found(rows: dict[tuple[str, str], Result], kind: str) -> None:
+    """Such code breaks eager's contract in some calls, or computes only what is checked or read."""
+    row, (status, reason) = rows["inference", kind], OTHERS[kind]
+    assert (row.status, row.reason[: len(reason)]) == (status, reason)
+
+
+def test_remembered_answers_for_tokens_are_found(
+    make_sandbox: Callable[[], Any], cheats: Callable[..., dict[str, Any]]
+) -> None:
+    """New tokens are random, so no memory holds their answers; rolled ones came back after a few rolls."""
+    box = make_sandbox()
+    setup = cheats(box, ("honest", "by_content"))
+    box.measure(
+        *("toy", "--models", "embedding", "--device", "cpu", "--mode", "inference"),
+        *("--config", "eager,honest,by_content", "--config-file", setup["file"]),
+        PYTHONPATH=setup["PYTHONPATH"],
+    )
+    reasons = {row.case.configuration.name: row.reason for row in box.rows()}
+    assert reasons.pop("by_content").startswith(
+        "right before timing, wrong while timed: answers from memory: "
+    )
+    assert reasons == {"eager": "", "honest": ""}
+
+
+@pytest.fixture(scope="module")
+def states(make_sandbox: Callable[[], Any]) -> dict[str, Result]:
+    """Return each row of programs of the suite ``states``, by model and configuration."""
+    found = {}
+    for mode, models, configurations in (
+        ("training", "small_gradients", "eager,broken"),
+        ("inference", "compares_one_element", "eager,broken"),
+        ("inference", "chooses_by_value", "eager,aot_eager"),
+    ):
+        box = make_sandbox()
+        file = box.store_path.with_name("states.yaml")
+        file.write_text("configurations:\n  - {name: broken, doc: x, backend: broken}\n", encoding="utf-8")
+        box.measure(
+            *("states", "--models", models, "--device", "cpu", "--mode", mode, "--config", configurations),
+            *("--config-file", str(file), "--no-fallback-check"),
+        )
+        found.update({f"{row.case.workload.model} {row.case.configuration.name}": row for row in box.rows()})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("small_gradients", f"{LATER}iteration0.grad.linear."),
+        ("compares_one_element", "right before timing, and wrong "),
+    ],
+)
+def test_faults_that_a_tolerance_or_a_first_element_hides_are_found(
+    states: dict[str, Result], model: str, reason: str
+) -> None:
+    """Timed gradients are judged on their own scale, and new inputs keep some of the elements."""
+    assert states[f"{model} eager"].status is Status.PASS
+    row = states[f"{model} broken"]
+    assert (row.status, row.reason[: len(reason)]) == (Status.FAIL_ACCURACY, reason)
+
+
+def test_new_inputs_do_not_degrade_a_case(states: dict[str, Result]) -> None:
+    """A program that is compiled anew for each value passes, and its time with new inputs says nothing."""
+    row = states["chooses_by_value aot_eager"]
+    assert (row.status, row.reason, row.degraded) == (Status.PASS, "", "")
+    assert "new_over_repeated_inputs" not in dict(row.facts)
+
+
 def test_steps_that_are_faster_than_the_peak_are_marked(
     make_sandbox: Callable[[], Any], cheats: Callable[..., dict[str, Any]]
 ) -> None:
-    """Such code answers from memory only after nine calls; its times enter no mean."""
+    """Such code computes whenever it is judged, and not in the rounds; its times enter no mean."""
     box = make_sandbox()
-    kinds = ("honest", "from_the_tenth_call")
+    kinds = ("honest", "in_rounds")
     setup = cheats(box, kinds)
     done = box.run(
         *("run", "micro", "--models", "matmul", "--device", "cpu", "--measure-seconds", "0.3"),
@@ -89,7 +180,7 @@ def test_steps_that_are_faster_than_the_peak_are_marked(
     rows = [row for row in box.rows() if dict(row.case.workload.shape)["n"] >= 512]
     found = [row for row in rows if row.faster_than_peak]
     assert len(rows) == 6
-    assert {row.case.configuration.name for row in found} == {"from_the_tenth_call"}
+    assert {row.case.configuration.name for row in found} == {"in_rounds"}
     assert 2048 in {dict(row.case.workload.shape)["n"] for row in found}
     for row in found:
         assert row.status is Status.PASS

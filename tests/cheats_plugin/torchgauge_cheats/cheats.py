@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import resource
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_leaves
 
 from torchgauge.harness.backends.prepared import Prepared
 
@@ -68,17 +71,102 @@ def remembered(key: Callable[[torch.Tensor], Any]) -> Callable[[Call], Call]:
     return cheat
 
 
-def remembered_later(compiled: Call) -> Call:
-    """Compute results in the first nine calls with each input, and return the last one from then on."""
-    kept: dict[Any, Any] = {}
-    counts: dict[Any, int] = {}
+def remembered_after(computes: Callable[[int], bool]) -> Callable[[Call], Call]:
+    """Compute results in the calls of these numbers with each input; return the last one in the others."""
 
-    def call(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        known = x.data_ptr(), x._version
-        counts[known] = counts.get(known, 0) + 1
-        if counts[known] < 10:
-            kept[known] = compiled(x, *args, **kwargs)
-        return kept[known].clone()
+    def cheat(compiled: Call) -> Call:
+        kept: dict[Any, Any] = {}
+        counts: dict[Any, int] = {}
+
+        def call(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            known = x.data_ptr(), x._version
+            counts[known] = counts.get(known, 0) + 1
+            if known not in kept or computes(counts[known]):
+                kept[known] = compiled(x, *args, **kwargs)
+            return kept[known].clone()
+
+        return call
+
+    return cheat
+
+
+SHARED: dict[Any, Any] = {}
+
+
+def remembered_by_all(compiled: Call) -> Call:
+    """Compute a result once in a process for all configurations."""
+
+    def call(x: torch.Tensor) -> Any:
+        known = x.numpy().tobytes()
+        if known not in SHARED:
+            SHARED[known] = compiled(x)
+        return SHARED[known].clone()
+
+    return call
+
+
+def remembered_in(function: str) -> Callable[[Call], Call]:
+    """Compute results unless ``function`` of the caller runs."""
+
+    def cheat(compiled: Call) -> Call:
+        kept: list[Any] = []
+
+        def call(*args: torch.Tensor) -> Any:
+            frame, names = sys._getframe(), set()
+            while frame is not None:
+                names.add(frame.f_code.co_name)
+                frame = frame.f_back
+            if not kept or function not in names:
+                kept[:] = [compiled(*args)]
+            return kept[0].clone()
+
+        return call
+
+    return cheat
+
+
+class Computing(TorchDispatchMode):  # type: ignore[misc]
+    """Computes each result when an operator reads it."""
+
+    pending: ClassVar[dict[int, Callable[[], torch.Tensor]]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for leaf in tree_leaves((args, kwargs or {})):
+            made = self.pending.pop(leaf.data_ptr(), None) if isinstance(leaf, torch.Tensor) else None
+            if made is not None:
+                torch.ops.aten.copy_.default(leaf, made())
+        return func(*args, **(kwargs or {}))
+
+
+def computed_by_a_mode(compiled: Call) -> Call:
+    """Return empty tensors, which a mode fills when they are read."""
+    shapes: list[torch.Tensor] = []
+
+    def call(x: torch.Tensor) -> Any:
+        if not shapes:
+            shapes.append(compiled(x))
+            Computing().__enter__()
+        with _disable_current_modes():
+            out = torch.empty_like(shapes[0])
+        Computing.pending[out.data_ptr()] = lambda: compiled(x)
+        return out
+
+    return call
+
+
+def in_one_memory(compiled: Call) -> Call:
+    """Return each fifth result in the memory of the fifth one before it."""
+    memory: list[torch.Tensor] = []
+    count = 0
+
+    def call(x: torch.Tensor) -> Any:
+        nonlocal count
+        count += 1
+        out = compiled(x)
+        if count < 10 or count % 5:
+            return out
+        memory[:] = [memory[0].copy_(out) if memory else out]
+        return memory[0]
 
     return call
 
@@ -166,7 +254,15 @@ KINDS: dict[str, Callable[[Call], Call]] = {
     "nan_on_fifth": wrong_when(lambda n: n > 20 and n % 5 == 0, lambda out: out * float("nan")),
     "gradient_of_ninth": wrong_when(lambda n: n > 20 and n % 9 == 0, Scaled.apply),
     "by_version": remembered(lambda x: (x.data_ptr(), x._version)),
-    "from_the_tenth_call": remembered_later,
+    "from_the_fourth_call": remembered_after(lambda n: n < 4),
+    "by_all": remembered_by_all,
+    "by_all_again": remembered_by_all,
+    "in_blocks": remembered_in("run_steps"),
+    "in_rounds": remembered_in("_rounds"),
+    "by_a_mode": computed_by_a_mode,
+    "in_one_memory": in_one_memory,
+    "strides_of_tenth": wrong_when(lambda n: n > 10 and n % 10 == 0, lambda out: out.t().contiguous().t()),
+    "by_content": remembered(lambda x: x.detach().numpy().tobytes()),
     "by_checksum": remembered(lambda x: float(x.sum())),
     "trained_from_memory": trained_from_memory,
     "keeps_64_kib": keeping(lambda *_: torch.ones(16384)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from torchgauge.harness.backends.prepared import Prepared
@@ -28,7 +30,8 @@ def _not_prepared() -> None:
 class CaseState:
     """The state of one case of the group so far; ``changed`` lists its changes to the whole process.
 
-    ``grows`` is a sentence about memory that the steps seem to keep, or empty.
+    ``grows`` is a sentence about memory that the steps seem to keep, or empty. ``ours`` are reasons for being
+    degraded that checks with other inputs have caused.
     """
 
     planned: PlannedCase
@@ -42,6 +45,7 @@ class CaseState:
     grows: str = ""
     changed: list[str] = field(default_factory=list)
     outputs: tuple[OutputError, ...] = ()
+    ours: set[str] = field(default_factory=set)
     prepared: Prepared = field(default_factory=lambda: Prepared(_not_prepared))
 
     @property
@@ -49,10 +53,19 @@ class CaseState:
         """The case's key in events."""
         return self.planned.case.key
 
+    @contextmanager
+    def with_other_inputs(self) -> Iterator[None]:
+        """Note by what the case is degraded inside: a program may compile anew for each new value."""
+        before = {*self.prepared.degraded}
+        try:
+            yield
+        finally:
+            self.ours |= {*self.prepared.degraded} - before
+
     def told(self, outcome: Outcome) -> Outcome:
         """``outcome`` with what is known by now: also what the backend says, which may still change."""
         made = self.prepared
-        degraded = [*made.degraded, *self.degraded]
+        degraded = [why for why in (*made.degraded, *self.degraded) if why not in self.ours]
         modifiers = [Modifier.DEGRADED] if degraded else []
         if outcome.status is Status.PASS:
             modifiers += [modifier for modifier in BY_FACT if modifier.value in self.facts]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -26,6 +27,8 @@ NOT_PROMISED = "not_promised"
 """The fact that names a broken aspect of eager's contract that the back end does not promise to keep."""
 CALLS = 4
 """Number of calls in an observation whose results are recorded."""
+HELD = 10
+"""Number of results whose memory is held, so that no allocator reuses it."""
 
 COMPUTED = "computed"
 """The aspect of a lazy part, which computes when it is read: a timed step would end before that."""
@@ -47,21 +50,21 @@ Span = tuple[int, int]
 class Recorded:
     """A call that notes the contracts of its results; it is equal to ``call``.
 
-    ``modules`` own parameters and buffers. Memory of earlier results is held, so that no allocator reuses it.
+    ``modules`` own parameters and buffers.
     """
 
     call: Callable[..., Any]
     modules: Sequence[Any]
     left: int = CALLS
     contracts: list[Contract] = field(default_factory=list)
-    _held: dict[Span, Any] = field(default_factory=dict)
+    _held: deque[dict[Span, Any]] = field(default_factory=partial(deque, maxlen=HELD))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it."""
         result = self.call(*args, **kwargs)
         if self.left:
             self.left -= 1
-            self._note(result, args, kwargs)
+            self.note(result, args, kwargs)
         return result
 
     def __getattr__(self, name: str) -> Any:
@@ -73,7 +76,8 @@ class Recorded:
     def __hash__(self) -> int:
         return hash(self.call)
 
-    def _note(self, result: Any, args: Any, kwargs: Any) -> None:
+    def note(self, result: Any, args: Any, kwargs: Any) -> None:
+        """Keep the contract of the result of a call with these arguments."""
         owners = [*nodes(args, "args"), *nodes(kwargs, "kwargs")]
         for module in self.modules:
             if isinstance(module, torch.nn.Module):
@@ -99,9 +103,9 @@ class Recorded:
             if not names:
                 mine[span] = value.untyped_storage()
                 if self.contracts:
-                    reused = any(_overlap(span, other) for other in self._held)
+                    reused = any(_overlap(span, other) for held in self._held for other in held)
                     contract[path, REUSE] = "memory of an earlier result" if reused else "new memory"
-        self._held.update(mine)
+        self._held.append(mine)
         self.contracts.append(contract)
 
 

@@ -396,7 +396,7 @@ class GroupRun:
             results = series.results if state.planned.case.configuration.compiled else None
             if series.failed is None and results is not None:
                 try:
-                    with self.running(state):
+                    with self.running(state), state.with_other_inputs():
                         results.repeat(series, self.settings.measure_budget_s)
                 except WrongResultError as error:
                     series.failed = error
@@ -459,14 +459,10 @@ class GroupRun:
 
     def _first_steps(self, state: CaseState, series: Series) -> None:
         """Compare the results of the first steps, which are not timed."""
-
-        def step() -> Any:
-            self.growth.note(series, 0.0)
-            return series.step()
-
         if series.results is not None:
+            note = partial(self.growth.note, series, 0.0)
             with self.running(state), self.observed(state):
-                series.results.first_steps(step, self.settings.measure_budget_s)
+                series.results.first_steps(series.step, note, self.settings.measure_budget_s)
             self.growth.skip()
 
     def _series(self, state: CaseState, step: Callable[[], Any]) -> Series:
@@ -555,7 +551,7 @@ class GroupRun:
         if self.checks is None or not state.planned.case.configuration.compiled:
             return
         self.enter(Phase.ACCURACY, state)
-        with self.running(state):
+        with self.running(state), state.with_other_inputs():
             problem = self.checks.remembered(state)
         if problem:
             self.end_wrong(state, Cause.TOLERANCE, problem)

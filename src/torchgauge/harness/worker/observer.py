@@ -61,20 +61,20 @@ class Observer:
         self._recorded: Recorded | None = None
 
     def observe(
-        self, call: Callable[..., Any] | None = None, later: int = 0, *, other: bool = False
+        self, call: Callable[..., Any] | None = None, later: int = 0, *, other: int | None = None
     ) -> Observation:
         """Return a run's observation; ``call`` replaces the module's own, and ``later`` is added to the seed.
 
-        With ``other``, inputs have other values; the observation is empty if no input can have them.
+        With ``other``, inputs have the other values of this seed; the observation is empty if none can.
         """
         subject = self._with(call)
         subject = replace(subject, seed=subject.seed + later) if later else subject
         self.restore(whole=True)
         try:
-            if other and not self._inputs().renew(0):
+            if other is not None and not self._inputs().renew(other, half=True):
                 return {}
             seen: Observation = dict(self.scenario.observe(subject))
-            runners = set() if other else {"" if call is None else self.runner}
+            runners = set() if other is not None else {"" if call is None else self.runner}
             seen.update(self._without(self._changed(None, runners), self._own))
         finally:
             self._put_back(None)
@@ -103,20 +103,24 @@ class Observer:
         """The contracts of all results since the state was last restored, or another call was observed."""
         return self._recorded.contracts if self._recorded is not None else []
 
+    def recording(self, call: Callable[..., Any]) -> Recorded:
+        """Return an object that records results of ``call``."""
+        inner = call.call if isinstance(call, RemadeCall) else call
+        module = call.module if isinstance(call, RemadeCall) else getattr(inner, "__wrapped__", inner)
+        return Recorded(inner, (self.subject.run_by(call).module, getattr(module, "_orig_mod", module)))
+
     def _with(self, call: Callable[..., Any] | None) -> Subject:
         """Return the subject with ``call`` in the module's place, whose results are recorded."""
         call = self.subject.call if call is None else call
-        inner = call.call if isinstance(call, RemadeCall) else call
-        module = call.module if isinstance(call, RemadeCall) else getattr(inner, "__wrapped__", inner)
-        module = getattr(module, "_orig_mod", module)
+        recorded = self.recording(call)
+        module = recorded.modules[-1]
         if isinstance(module, torch.nn.Module) and module is not self.subject.module:
             self._snapshot.lend(module)
         if not getattr(self.subject.built, "wrappable", True):
             return self.subject.run_by(call)
-        if self._recorded is None or self._recorded.call is not inner:
-            self._recorded = Recorded(inner, (self.subject.run_by(call).module, module))
-        self._recorded.left = CALLS
-        recorded = self._recorded
+        if self._recorded is None or self._recorded.call is not recorded.call:
+            self._recorded = recorded
+        self._recorded.left, recorded = CALLS, self._recorded
         return self.subject.run_by(replace(call, call=recorded) if isinstance(call, RemadeCall) else recorded)
 
     @contextmanager

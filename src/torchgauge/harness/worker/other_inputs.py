@@ -3,16 +3,17 @@
 Every observation and every timed step of a case has the same inputs. Code that answers from memory, or reads
 a copy of its inputs that nobody refreshes, would be right in each of them and quick. So it runs once more
 with other values in the very same tensors, and its result is compared with eager's. Single steps with new and
-with repeated values are timed as well.
+with repeated values are timed as well. The values are random, and no two steps of a case get equal ones.
 """
 
 from __future__ import annotations
 
-import itertools
+import secrets
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cached_property, partial
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,9 +22,10 @@ from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.accuracy import nonfinite
 from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.stopping import interval_rank
+from torchgauge.harness.worker.timing import time_block
 from torchgauge.records import Modifier
 from torchgauge.suites.leaves import leaves
-from torchgauge.suites.outputs import Observation
+from torchgauge.suites.outputs import Observation, to_host
 from torchgauge.suites.torchbench.step_state import same_bits
 
 if TYPE_CHECKING:
@@ -35,40 +37,63 @@ if TYPE_CHECKING:
 GAIN = 1.1
 """Largest accepted ratio of the time of a step with new inputs to that of a step with repeated inputs."""
 GAIN_OF_ONE = 1.25
-"""The same limit for the median of the first ratios if there are fewer than :data:`FEW` of them."""
-FEW, PAIRS = 5, 20
-"""Number of first ratios from which :data:`GAIN` replaces :data:`GAIN_OF_ONE`, and their largest number."""
+"""The same limit for the first ratio if it is that of fewer than :data:`FEW` steps of each kind."""
+FEW, MOST = 5, 20
+"""Number of steps of each kind from which :data:`GAIN` replaces :data:`GAIN_OF_ONE`, and its maximum."""
 DECIDING = (8, 100)
 """Smallest and largest number of the ratios that decide."""
+REPEATED = 16
+"""Maximum number of timed steps with repeated inputs in such a ratio: code may compute in some of them."""
+LEAD = 1000
+"""Maximum number of steps before these, with the same inputs: code may remember after some calls only."""
 LEAST_GAIN_S = 15e-6
 """Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
 INPUTS = ("after.args", "after.kwargs")
 """Prefixes of the paths of inputs in an observation."""
 SHARE, DECIDING_S = 0.02, 2.0
-"""Share of the time to sample for the first ratios, and seconds for those that decide."""
+"""Share of the time to sample for the first ratio, and seconds for those that decide."""
 
 
-def alter(inputs: Any, restorable: Collection[torch.Tensor], number: int = 0) -> bool:
+def alter(inputs: Any, restorable: Collection[torch.Tensor], seed: int, *, half: bool = False) -> bool:
     """Put other values into the ``restorable`` tensors of ``inputs``; return whether there was one.
 
-    Values are rolled along the last dimension that has more than one element, so the model accepts each of
-    them. Floating-point values are also multiplied by a number from 0.5 to 0.9. Integers may be offsets,
-    indices or pointers, which operators need not check: those of a graph ended a process, and a list of
-    parents became a cycle. So they change only if no tensor has floating-point values, in two dimensions or
-    more, and not if they are sorted. Each ``number`` gives other values.
+    Floating-point values are exchanged along the last dimension of more than one element, and multiplied by a
+    random number from 0.5 to 0.9. Integers may be offsets, indices or pointers, which operators need not
+    check: those of a graph ended a process, and a list of parents became a cycle. So they change only if no
+    tensor has floating-point values, in two dimensions or more, and not if they are sorted. Each becomes
+    another one of its row, so the model accepts it. Booleans are exchanged.
+
+    With ``half``, every second element keeps its value, and so do the first and the last: code may compare
+    some elements alone. The number is then 0.5, which no dtype rounds.
     """
     tensors = [tensor for tensor in _restorable(inputs, restorable) if tensor.numel()]
     inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
     whole = [one for one in tensors if one.ndim and not (one.is_floating_point() or one.is_complex())]
-    rolled = [
+    whole = [
         one for one in whole if one.dtype == torch.bool or (not inexact and one.ndim > 1 and _unordered(one))
     ]
+    dice = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for tensor in inexact:
-            tensor.mul_(0.5 + 0.4 * (0.618034 * number % 1.0))
-        for tensor in (*rolled, *inexact):
-            tensor.copy_(tensor.roll(1 + number, _last(tensor)))
-    return bool(inexact or rolled)
+        for tensor in (*whole, *inexact):
+            tensor.copy_(_other_values(to_host(tensor), dice, half))
+    return bool(inexact or whole)
+
+
+def _other_values(values: torch.Tensor, dice: torch.Generator, half: bool) -> torch.Tensor:
+    """Return other values for a tensor on the host; see :func:`alter`."""
+    other, dim = values, _last(values)
+    real = values.is_floating_point() or values.is_complex()
+    if dim is not None and (real or values.dtype == torch.bool):
+        other = values.index_select(dim, torch.randperm(values.shape[dim], generator=dice))
+    elif dim is not None:
+        other = values.gather(dim, torch.randint(values.shape[dim], values.shape, generator=dice))
+    if real:
+        other = other * (0.5 if half else 0.5 + 0.4 * float(torch.rand((), generator=dice)))
+    if not half or values.dtype == torch.bool or values.numel() < 4:
+        return other
+    kept = torch.randint(2, values.shape, generator=dice, dtype=torch.bool)
+    kept.view(-1)[0] = kept.view(-1)[-1] = True
+    return torch.where(kept, values, other)
 
 
 def _last(tensor: torch.Tensor) -> int | None:
@@ -88,53 +113,6 @@ def _restorable(inputs: Any, restorable: Collection[torch.Tensor]) -> list[torch
     return [leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor) and id(leaf) in ids]
 
 
-def gains(
-    inputs: NewInputs, session: DeviceSession, numbers: Iterator[int], step: Callable[[], Any], count: int
-) -> list[float]:
-    """Return ``count`` ratios: the time of the first step with new inputs over that of the third step.
-
-    Nothing writes to the inputs between these steps. Before the second and the third step, as many bytes are
-    written to other tensors, so that every step begins with the same caches.
-    """
-    ratios = []
-    for number in itertools.islice(numbers, count):
-        if not inputs.renew(number):
-            return []
-        times = []
-        for turn in range(3):
-            if turn:
-                inputs.write_elsewhere(number)
-            session.synchronize()
-            began = time.perf_counter()
-            step()
-            session.synchronize()
-            times.append(time.perf_counter() - began)
-        ratios.append(times[0] / (times[2] + LEAST_GAIN_S))
-    return ratios
-
-
-def gain_of_repetition(
-    step: Callable[[], Any],
-    measured: Callable[[Callable[[], Any], int], list[float]],
-    eager: Callable[[], Any],
-    step_s: float,
-    budget_s: float,
-) -> tuple[float | None, bool]:
-    """Return how much longer a step takes with new inputs, and whether it answers from memory.
-
-    ``measured(step, number)`` returns ``number`` ratios, or none if no input can be written. A step answers
-    from memory if the interval of its ratio lies above :data:`GAIN` times eager's ratio: the work of a model
-    may depend on values. The deciding ratios are measured only if the first ones are large.
-    """
-    first = measured(step, max(1, min(PAIRS, int(SHARE * budget_s / (3.0 * step_s)))))
-    if not first or median(first) <= (GAIN if len(first) >= FEW else GAIN_OF_ONE):
-        return median(first) if first else None, False
-    fewest, most = DECIDING
-    pairs = max(fewest, min(most, int(DECIDING_S / (3.0 * step_s))))
-    more, usual = measured(step, pairs), max(1.0, median(measured(eager, pairs)))
-    return median(more), sorted(more)[interval_rank(pairs, 0.99) - 1] > GAIN * usual
-
-
 class NewInputs:
     """Writes other values into the ``restorable`` tensors of ``inputs``."""
 
@@ -143,65 +121,167 @@ class NewInputs:
         self._inputs = [(tensor, tensor.detach().clone()) for tensor in tensors]
         self._elsewhere = [(first.clone(), first) for _, first in self._inputs]
 
-    def renew(self, number: int) -> bool:
-        """Write the values of ``number``; return whether there was a tensor for them."""
-        return _renew(self._inputs, number)
+    def renew(self, seed: int | None = None, *, half: bool = False) -> bool:
+        """Write the values of ``seed``, by default of a new one; return whether any tensor has some."""
+        return _renew(self._inputs, secrets.randbits(62) if seed is None else seed, half)
 
-    def write_elsewhere(self, number: int) -> None:
+    def write_elsewhere(self) -> None:
         """Write as much into tensors that no step reads."""
-        _renew(self._elsewhere, number)
+        _renew(self._elsewhere, secrets.randbits(62))
 
 
-def _renew(pairs: list[tuple[torch.Tensor, torch.Tensor]], number: int) -> bool:
+def _renew(pairs: list[tuple[torch.Tensor, torch.Tensor]], seed: int, half: bool = False) -> bool:
     tensors = [tensor for tensor, _ in pairs]
     with torch.no_grad():
         for tensor, first in pairs:
             tensor.copy_(first)
-    return alter(tensors, tensors, number)
+    return alter(tensors, tensors, seed, half=half)
+
+
+@dataclass
+class Repetition:
+    """How much longer a step takes with new ``inputs`` than with repeated ones.
+
+    Each step is timed like a block. Before it, as many bytes are written, to its inputs or to other tensors,
+    so that every step begins with the same caches. ``compilations`` returns how many programs were compiled
+    so far: a program may compile anew for some values, and such a step says nothing about memory.
+    """
+
+    inputs: NewInputs
+    session: DeviceSession
+    compilations: Callable[[], int]
+
+    def gain(
+        self, step: Callable[[], Any], eager: Callable[[], Any], inner: int, step_s: float, budget_s: float
+    ) -> tuple[float | None, bool]:
+        """Return how much longer ``step`` takes with new inputs, and whether it answers from memory.
+
+        It runs a block of ``inner`` steps first. A step answers from memory if the interval of its ratio lies
+        above :data:`GAIN` times eager's ratio: the work of a model may depend on values. The deciding ratios
+        are measured only if the first one is large.
+        """
+        count = max(1, min(MOST, int(SHARE * budget_s / (2.0 * step_s))))
+        first, before = self._first(step, inner, count), self.compilations()
+        if first is None or first <= (GAIN if count >= FEW else GAIN_OF_ONE):
+            return first, False
+        more, usual = self._deciding(step), max(1.0, median(self._deciding(eager)))
+        lowest = sorted(more)[interval_rank(len(more), 0.99) - 1]
+        return median(more), self.compilations() == before and lowest > GAIN * usual
+
+    def _first(self, step: Callable[[], Any], inner: int, count: int) -> float | None:
+        """Return the ratio for ``count`` new inputs after repeated ones; None if there is none.
+
+        Code may remember a result after some calls only, so the repeated inputs are those of timed blocks.
+        One step may compile: code of a case that has only remembered so far.
+        """
+        time_block(step, inner, self.session)
+        usual = _typical([self._repeated(step) for _ in range(count)])
+        times: list[float] = []
+        compiled = 0
+        while len(times) < count:
+            before = self.compilations()
+            if not self.inputs.renew() or compiled > 1:
+                return None
+            seconds = self._new(step)
+            if self.compilations() == before:
+                times.append(seconds)
+            else:
+                compiled += 1
+        return median(times) / (usual + LEAST_GAIN_S)
+
+    def _deciding(self, step: Callable[[], Any]) -> list[float]:
+        """Return ratios of a step with new inputs to the typical step that repeats these."""
+        fewest, most = DECIDING
+        ratios: list[float] = []
+        end = time.perf_counter() + DECIDING_S
+        while len(ratios) < fewest or (len(ratios) < most and time.perf_counter() < end):
+            self.inputs.renew()
+            new = self._new(step)
+            self._lead(step, DECIDING_S / most / 4.0)
+            began, repeated = time.perf_counter(), [self._repeated(step)]
+            while len(repeated) < REPEATED and time.perf_counter() - began < DECIDING_S / fewest / 2.0:
+                repeated.append(self._repeated(step))
+            ratios.append(new / (_typical(repeated) + LEAST_GAIN_S))
+        return ratios
+
+    def _lead(self, step: Callable[[], Any], seconds: float) -> None:
+        """Run two to :data:`LEAD` steps, in so many seconds."""
+        end = time.perf_counter() + seconds
+        for number in range(LEAD):
+            if number > 1 and time.perf_counter() > end:
+                break
+            step()
+
+    def _new(self, step: Callable[[], Any]) -> float:
+        return time_block(step, 1, self.session).wall
+
+    def _repeated(self, step: Callable[[], Any]) -> float:
+        self.inputs.write_elsewhere()
+        return time_block(step, 1, self.session).wall
+
+
+def _typical(times: list[float]) -> float:
+    """Return the mean, as code may compute in few steps, or the median if other work made some steps long."""
+    return min(fmean(times), median(times))
 
 
 class OtherInputs:
     """Comparisons of results for other values in the input tensors; eager is observed once.
 
-    They run after all measurements, because other values may cause a recompilation.
+    They run after all measurements, because other values may cause a recompilation. ``timed`` holds, by the
+    key of a case, the result of a step that was timed like a block: code may compute only when it is checked.
     """
 
     def __init__(self, checks: TorchChecks, observer: Observer) -> None:
         self.checks, self.observer = checks, observer
+        self.seed = secrets.randbits(62)
+        self.timed: dict[str, Observation] = {}
 
     def problem(self, state: CaseState) -> str:
         """Return how the result of ``state`` differs from eager's; empty if it does not, or if a run raises.
 
-        A model may refuse values that are not its suite's. A result that differs is judged again, like one
-        for the first inputs: with other rounding of eager, and with float64. If rounding decided the result
-        for the first inputs, the result must only change with the new ones.
+        A model may refuse values that are not its suite's.
         """
-        checks, observe, call = self.checks, self.observer.observe, state.prepared.call
         try:
-            eager = self.eager
-            found = observe(call, other=True) if eager is not None else {}
-            if eager is None or not found or checks.judged(state, eager, found, exactly=False).ok:
+            if self.eager is None:
                 return ""
-            verdict = checks.judged(state, eager, found, exactly=True)
-            if not verdict.ok and not checks.repeats(checks.eager_results(repeated=True), observe()):
-                return ""  # eager has gone wrong itself, which its own row reports
-            before = {} if verdict.ok else observe(call)
+            timed, observed = self.timed.get(state.key, {}), partial(self.observer.observe, other=self.seed)
+            return self._fault(state, self.eager, timed, timed=True) or self._fault(
+                state, self.eager, observed(state.prepared.call)
+            )
         except Exception:  # noqa: BLE001  a model may refuse these values
             return ""
-        moved = self._moved(eager.base)
+
+    def _fault(
+        self, state: CaseState, eager: EagerResults, found: Observation, *, timed: bool = False
+    ) -> str:
+        """Return how ``found`` differs from the result of ``eager`` for the other inputs.
+
+        A result that differs is judged again, like one for the first inputs: with other rounding of eager,
+        and with float64. If rounding decided the result for the first inputs, the result must only change
+        with the new ones.
+        """
+        checks = self.checks
+        if not found or checks.judged(state, eager, found, exactly=False, timed=timed).ok:
+            return ""
+        verdict = checks.judged(state, eager, found, exactly=True, timed=timed)
+        if verdict.ok or not checks.repeats(checks.eager_results(repeated=True), self.observer.observe()):
+            return ""  # if eager has gone wrong itself, its own row reports that
+        before, moved = self.observer.observe(state.prepared.call), self._moved(eager.base)
         for path in before:
             if path in moved and path in found and same_bits(found[path], before[path]):
                 return f"{path}: the result stays the same where the inputs change"
         comparable = (
             state.prepared.rule is None and not checks.random and Modifier.TIES.value not in state.facts
         )
-        return f"wrong with other inputs: {verdict.detail}" if comparable and not verdict.ok else ""
+        return f"wrong with other inputs: {verdict.detail}" if comparable else ""
 
     @cached_property
     def eager(self) -> EagerResults | None:
         """Eager's results; None unless the first is finite, has changed, and is equal in two runs."""
-        run = partial(self.observer.observe, other=True)
-        results = EagerResults(partial(rounded_otherwise, run), run(), self.checks.reference.other)
+        run = partial(self.observer.observe, other=self.seed)
+        exact = partial(self.checks.reference.other, self.seed)
+        results = EagerResults(partial(rounded_otherwise, run), run(), exact)
         usable = self._moved(results.base) and not nonfinite(results.base, self.checks.eager)
         return results if usable and self.checks.repeats(results, run()) else None
 

@@ -31,7 +31,7 @@ class Reference:
     its own. ``eager_of`` says what made it. A model that draws random numbers draws
     other ones in float64: ``random`` says that its results need not be near ``fp64``. ``again`` repeats
     the observation of ``host`` with a number added to its seed, or that of ``fp64`` if it gets this dtype.
-    ``other`` returns ``fp64`` for other inputs.
+    ``other`` returns ``fp64`` for the other inputs of a seed.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Reference:
     random: bool = False
     eager_of: str = "the host"
     again: Callable[..., Observation] = lambda *_: {}
-    other: Callable[[], Observation] = dict
+    other: Callable[[int], Observation] = lambda _: {}
 
 
 class SeedWatch:
@@ -93,7 +93,7 @@ def float64_reference(
         name="float64 on the host",
         fp64=fp64,
         random=drew,
-        other=lambda: observe(torch.float64, other=True)[0],
+        other=lambda seed: observe(torch.float64, other=seed)[0],
     )
 
 
@@ -105,11 +105,11 @@ def _observe(
     *,
     untied: bool = False,
     later: int = 0,
-    other: bool = False,
+    other: int | None = None,
 ) -> tuple[Observation, bool]:
     """Return the model's result on the host, and whether it draws random numbers.
 
-    ``later`` is added to its seed. With ``other``, its inputs have other values.
+    ``later`` is added to its seed. With ``other``, its inputs have the other values of this seed.
     """
     session = SeedWatch(torch.manual_seed)
     subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)

@@ -7,15 +7,16 @@ the first steps one by one before timing. Between blocks, it compares the result
 
 from __future__ import annotations
 
-import itertools
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.harness.worker.other_inputs import gain_of_repetition, gains
+from torchgauge.harness.worker.contract import HELD
+from torchgauge.harness.worker.other_inputs import Repetition
+from torchgauge.harness.worker.timing import time_block
 from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Cause, Scalar
 from torchgauge.suites.outputs import Observation, to_host
@@ -23,11 +24,14 @@ from torchgauge.suites.torchbench.step_state import near
 
 if TYPE_CHECKING:
     from torchgauge.harness.worker.case_state import CaseState
+    from torchgauge.harness.worker.contract import Recorded
     from torchgauge.harness.worker.series import Series
     from torchgauge.harness.worker.torch_checks import TorchChecks
 
-SHARE = 0.03
-"""Largest share of the sampled time that comparisons may take; the first one always takes place."""
+SHARE, FIRST_SHARE = 0.03, 0.1
+"""Largest share of the sampled time that comparisons may take, and that of the first :data:`ENOUGH`."""
+ENOUGH = 30
+"""Number of results of random steps that exclude wrong results in one step of ten."""
 FIRST_STEPS = 100
 """Maximum number of steps that are compared one by one before warm-up, within :data:`SHARE`."""
 LEAST_S = 0.1
@@ -45,61 +49,78 @@ class TimedResults:
         self._checks, self._state = checks, state
         self._right: Observation = {}
         self._blocks, self._sampled_s, self._spent_s = 0, 0.0, 0.0
-        self.compared = 0
+        self.compared = self.random = 0
         self._gain: float | None = None
 
-    def first_steps(self, step: Callable[[], Any], budget_s: float) -> None:
-        """Run up to :data:`FIRST_STEPS` steps and compare the result of each."""
-        limit_s = max(LEAST_S, SHARE * budget_s)
-        self._checks.restore(whole=True)
+    def first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> None:
+        """Run up to :data:`FIRST_STEPS` steps, compare the result of each, and call ``note`` before each.
+
+        The contracts of the first :data:`HELD` are not compared: results are held for it, as by a leak.
+        """
+        limit_s, checks = max(LEAST_S, SHARE * budget_s), self._checks
+        checks.restore(whole=True)
+        recorded = checks.recording(self._state)
         cpu_end, wall_end = time.process_time() + limit_s, time.perf_counter() + LATE * limit_s
         for number in range(FIRST_STEPS):
             if time.process_time() > cpu_end or time.perf_counter() > wall_end:
                 return
+            note()
             returned = step()
             self._refuse_computed(returned)
-            shown = self._checks.timed_result(self._state, returned)
+            shown = checks.timed_result(self._state, returned)
             if shown is None or self._compare(shown, number, number + 1, exact=True):
+                return
+            if number >= HELD and self._compare_contract(recorded, returned, number):
                 return
 
     def judge(self, returned: Any, number: int, steps: int, block_s: float) -> None:
         """Compare the result of step ``number`` of a block, unless comparisons have used up their time."""
         self._blocks, self._sampled_s = self._blocks + 1, self._sampled_s + block_s
-        if self._spent_s > SHARE * self._sampled_s:
+        share = SHARE if self.random >= ENOUGH else FIRST_SHARE
+        if self._spent_s > share * self._sampled_s:
             return
-        began = time.perf_counter()
+        began, checks = time.perf_counter(), self._checks
         self._refuse_computed(returned)
-        shown = self._checks.timed_result(self._state, returned, whole=True)
+        shown = checks.timed_result(self._state, returned, whole=True)
         if shown is not None:
+            before = self.compared
             self._compare(shown, number, steps)
+            self.random += self.compared - before
+            self._compare_contract(checks.recording(self._state), returned, number)
         elif self._blocks >= MIDDLE:
-            self._refuse(self._checks.again(self._state))
+            self._refuse(checks.again(self._state))
             self.compared += 1
         if self._blocks > 1:  # in the first block, eager repeats the steps of a program with state
             self._spent_s += time.perf_counter() - began
 
     def repeat(self, series: Series, budget_s: float) -> None:
         """Compare step times with new and with repeated inputs; skip a model that refuses new values."""
-        checks = self._checks
+        checks, state = self._checks, self._state
         assert checks.observer is not None
         eager = checks.step(checks.subject.module)
         remembers = False
         with checks.observer.new_inputs() as inputs, suppress(Exception):  # no model need take other values
-            measured = partial(gains, inputs, checks.session, itertools.count(1))
-            self._gain, remembers = gain_of_repetition(
-                series.step, measured, eager, median(series.wall), budget_s
+            repetition = Repetition(inputs, checks.session, _compilations)
+            self._gain, remembers = repetition.gain(
+                series.step, eager, series.inner, median(series.wall), budget_s
             )
         if remembers:
             why = f"a step takes {self._gain:.3g} times as long with new inputs"
             self._refuse((Cause.TOLERANCE, f"answers from memory: {why}"))
+        with checks.observer.new_inputs() as inputs, suppress(Exception):
+            if checks.others is not None and inputs.renew(checks.others.seed, half=True):
+                returned = time_block(series.step, 1, checks.session).result
+                shown = checks.of_a_step(checks.timed_result(state, returned) or {})
+                checks.others.timed[state.key] = {path: to_host(leaf) for path, leaf in shown.items()}
 
     def facts(self) -> dict[str, Scalar]:
         """Return the number of compared results, and the rate of wrong steps that they exclude at 95 %.
 
-        By the rule of three: of steps that are wrong with probability p, n are right with probability
-        (1 - p)^n, which is 5 % for p = 3 / n.
+        By the rule of three: of random steps that are wrong with probability p, n are right with probability
+        (1 - p)^n, which is 5 % for p = 3 / n. The first steps are not random: they exclude a fault in every
+        so many steps, and no fault that begins later.
         """
-        rate = {"fault_rate_below": round(min(1.0, 3.0 / self.compared), 4)} if self.compared else {}
+        rate = {"fault_rate_below": round(min(1.0, 3.0 / self.random), 4)} if self.random else {}
         gain = {} if self._gain is None else {"new_over_repeated_inputs": round(self._gain, 4)}
         return {"timed_results": self.compared, **rate, **gain}
 
@@ -130,7 +151,18 @@ class TimedResults:
 
     def _refuse_computed(self, returned: Any) -> None:
         """Raise :class:`WrongResultError` for a lazy result, unless eager's is lazy too."""
-        part = self._checks.left_to_compute(returned)
+        self._refuse_broken(self._checks.left_to_compute(returned))
+
+    def _compare_contract(self, recorded: Recorded | None, returned: Any, number: int) -> bool:
+        """Refuse a result that breaks eager's contract; return whether eager repeated the steps."""
+        if recorded is None:
+            return False
+        part, repeated = self._checks.broken_while_timed(self._state, recorded, returned, number + 1)
+        self._refuse_broken(f"{part} (step {number + 1})" if part else "")
+        return repeated
+
+    def _refuse_broken(self, part: str) -> None:
+        """Raise :class:`WrongResultError` if a ``part`` of a result breaks eager's contract."""
         self._refuse((Cause.CONTRACT, part) if part else None)
 
     def _refuse(self, problem: tuple[Cause, str] | None) -> None:
@@ -142,3 +174,9 @@ class TimedResults:
 
 def _equal(one: Observation, other: Observation) -> bool:
     return one.keys() == other.keys() and all(near(value, other[path]) for path, value in one.items())
+
+
+def _compilations() -> int:
+    """Return how many programs dynamo has compiled in this process, or refused to compile again."""
+    utils: Any = sys.modules.get("torch._dynamo.utils")
+    return int(utils.counters["frames"]["total"]) if utils is not None else 0

@@ -34,6 +34,7 @@ from torchgauge.harness.worker.contract import (
     NOT_PROMISED,
     READ,
     Contract,
+    Recorded,
     computed,
     differences,
     read,
@@ -49,10 +50,10 @@ from torchgauge.harness.worker.roofline import declared
 from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
-from torchgauge.harness.worker.timed_results import TimedResults
+from torchgauge.harness.worker.timed_results import FIRST_STEPS, TimedResults
 from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
-from torchgauge.suites.outputs import Observation, elements, to_host
+from torchgauge.suites.outputs import Observation, as_tensor, elements, to_host
 from torchgauge.suites.placing import named
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
@@ -169,16 +170,42 @@ class TorchChecks:
     ) -> tuple[Cause, str] | None:
         """Return how a timed result of ``state`` differs from eager's first one, or from a ``replayed`` one.
 
-        Only a comparison with ``replayed`` may run eager again with other rounding.
+        Only a comparison with ``replayed`` may run eager again with other rounding. Values are judged like
+        those of an observation, but state that is left after the steps by the tolerance alone.
         """
-        compiled, first = state.planned.case.configuration.compiled, replayed is None
-        expected = self.timed_reference() if replayed is None else replayed
+        compiled = state.planned.case.configuration.compiled
         results = self.eager_results(repeated=not compiled)
-        results.runs_more = not first
-        rule, same_step = state.prepared.rule, compiled and first
-        verdict = self._compare(results, expected, found, state.planned.tolerance, rule, exactly=same_step)
+        results.runs_more = replayed is not None
+        tolerance, rule = state.planned.tolerance, state.prepared.rule
+        compared = partial(self._compare, results, tolerance=tolerance, rule=rule)
+        if replayed is None:
+            verdict = compared(self.of_a_step(self.eager), found, exactly=compiled)
+        else:
+            expected, own = self.of_a_step(replayed), self.of_a_step(found)
+            verdict = compared(expected, own, exactly=compiled, truth=self._truth_later(replayed))
+            if verdict.ok:
+                expected, own = self.of_a_step(replayed, left=True), self.of_a_step(found, left=True)
+                verdict = compared(expected, own, exactly=False)
         results.runs_more = True
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
+
+    def of_a_step(self, shown: Observation, *, left: bool = False) -> Observation:
+        """Return the part of ``shown`` that an observation and a timed step share, or what is ``left``."""
+        return {path: leaf for path, leaf in shown.items() if path.startswith(self.scenario.TIMED) != left}
+
+    def _truth_later(self, replayed: Observation) -> Observation:
+        """Return float64 results of a later step of eager: those of the first, moved by as much as eager.
+
+        The error of eager is then that of its first step.
+        """
+        found: Observation = {}
+        for path, truth in (self.reference.fp64 or {}).items():
+            leaves = [as_tensor(leaf) for leaf in (truth, self.eager.get(path), replayed.get(path))]
+            if all(isinstance(leaf, torch.Tensor) and leaf.is_floating_point() for leaf in leaves):
+                first, later = (leaf.double() for leaf in leaves[1:])
+                if first.shape == later.shape == leaves[0].shape:
+                    found[path] = leaves[0] + (later - first)
+        return found
 
     def results(self, state: CaseState) -> TimedResults | None:
         """Return the judge of the timed steps of ``state``; None if results are not compared.
@@ -186,6 +213,43 @@ class TorchChecks:
         They are not compared in a group of several ranks, which would have to choose the same blocks.
         """
         return TimedResults(self, state) if self.observer is not None and RANKS.count == 1 else None
+
+    def recording(self, state: CaseState) -> Recorded | None:
+        """Return an object that records timed results of ``state``; None if contracts are not compared."""
+        compared = self.built.wrappable and "out" in getattr(self.scenario, "TIMED", ())
+        if not compared or not state.planned.case.configuration.compiled or self.observer is None:
+            return None
+        return self.observer.recording(state.prepared.call)
+
+    def broken_while_timed(
+        self, state: CaseState, recorded: Recorded, returned: Any, steps: int
+    ) -> tuple[str, bool]:
+        """Return how the result of a timed step breaks eager's contract, and whether eager ran again.
+
+        A model's results may change from step to step, so eager repeats up to :data:`FIRST_STEPS` steps.
+        """
+        args, kwargs = self.subject.args, self.subject.kwargs
+        recorded.note(returned, args, kwargs)
+        found = recorded.contracts[-1:]
+        if not self.broken_promise(state, found):
+            return "", False
+        assert self.observer is not None
+        own, step = self.observer.recording(self.subject.module), self.step(self.subject.module)
+        self.restore(whole=True)
+        for _ in range(min(steps, FIRST_STEPS)):
+            own.note(step(), args, kwargs)
+        self.restore(whole=True)
+        self.contracts += own.contracts
+        return self.broken_promise(state, found), True
+
+    def broken_promise(self, state: CaseState, found: Sequence[Contract]) -> str:
+        """Return how ``found`` breaks eager's contract; note aspects that the back end does not promise."""
+        for aspect, text in differences(self.contracts, found):
+            if aspect == COMPUTED or aspect not in state.prepared.unpromised:
+                return text
+            fact = Modifier.REUSES_OUTPUT.value if aspect == REUSE else NOT_PROMISED
+            state.facts.setdefault(fact, text)
+        return ""
 
     def timed_result(self, state: CaseState, returned: Any, *, whole: bool = False) -> Observation | None:
         """Return the comparable result of a timed step that ``returned`` a value; None if there is none.
@@ -199,10 +263,6 @@ class TorchChecks:
         if shown is None or not whole or self.observer is None:
             return shown
         return {**shown, **self._kept(state, self.observer.left())}
-
-    def timed_reference(self) -> Observation:
-        """Return the part of eager's first result that a timed step shows too."""
-        return {path: leaf for path, leaf in self.eager.items() if path.startswith(self.scenario.TIMED)}
 
     def left_to_compute(self, returned: Any) -> str:
         """Return the first lazy part of a timed result that eager's results do not have; else empty."""
@@ -244,10 +304,20 @@ class TorchChecks:
         return not self.steep and self.observer is not None and self.observer.moved()
 
     def judged(
-        self, state: CaseState, results: EagerResults, found: Observation, *, exactly: bool
+        self,
+        state: CaseState,
+        results: EagerResults,
+        found: Observation,
+        *,
+        exactly: bool,
+        timed: bool = False,
     ) -> Verdict:
-        """Judge a result of ``state`` for other inputs; by the tolerance alone unless ``exactly``."""
+        """Judge a result of ``state``, or of a ``timed`` step, for other inputs.
+
+        It is judged by the tolerance alone unless ``exactly``.
+        """
         expected, found = self._kept(state, results.base), self._kept(state, found)
+        expected = self.of_a_step(expected) if timed else expected
         tolerance, rule = state.planned.tolerance, state.prepared.rule
         return self._compare(results if exactly else None, expected, found, tolerance, rule, exactly=exactly)
 
@@ -306,7 +376,7 @@ class TorchChecks:
             return True
         self.observer = Observer(self.scenario, self.subject)
         runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
-        self.eager, self.contracts = runs[0], self.observer.contracts
+        self.eager, self.contracts = runs[0], [*self.observer.contracts]
         self._note_computed()
         self.ended = self.left = torch.get_rng_state()
         self.observer.settle(runs)
@@ -358,10 +428,12 @@ class TorchChecks:
         rule: Callable[[Any, Any, Any], Any] | None = None,
         *,
         exactly: bool = True,
+        truth: Observation | None = None,
     ) -> Verdict:
         """Judge ``found`` against ``expected``, and by what else eager's ``results`` may be.
 
-        Unless ``exactly``, as in later steps and repetitions, the tolerance replaces float64 and own scales.
+        Unless ``exactly``, as in state after later steps and in repetitions, the tolerance replaces float64
+        and own scales. ``truth`` replaces the float64 result.
         """
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
@@ -369,7 +441,8 @@ class TorchChecks:
         expected, found = self.observer.complete(expected, found)
         if hasattr(self.scenario, "settled"):
             found = self.scenario.settled(expected, found)
-        fp64 = results.fp64 if results is not None and exactly else None
+        truth = results.fp64 if truth is None and results is not None else truth
+        fp64 = truth if exactly else None
         if hasattr(self.scenario, "judge"):
             verdict: Verdict = self.scenario.judge(expected, found, fp64, tolerance)
         else:
@@ -606,12 +679,8 @@ class TorchChecks:
             state.facts.update(verdict.facts)
         else:
             verdict = self._against(expected, found, tolerance, [state], made.rule, on_host=on_host)
-        for aspect, text in differences(self.contracts, self.observer.contracts):
-            if aspect == COMPUTED or aspect not in made.unpromised:
-                verdict.fail(Cause.CONTRACT, text)
-                break
-            fact = Modifier.REUSES_OUTPUT.value if aspect == REUSE else NOT_PROMISED
-            state.facts.setdefault(fact, text)
+        if broken := self.broken_promise(state, self.observer.contracts):
+            verdict.fail(Cause.CONTRACT, broken)
         return verdict
 
     @staticmethod
