@@ -79,7 +79,7 @@ def test_steps_that_keep_nothing_are_not_marked(
 def states(make_sandbox: Callable[[], Any]) -> dict[str, Result]:
     """Return the rows of programs that keep memory in their state or elsewhere, by model."""
     box = make_sandbox()
-    models = "keeps_in_an_attribute,keeps_each_fiftieth,fills_in_an_attribute,fills_slowly,empties"
+    models = "keeps_in_an_attribute,keeps_each_thirtieth,fills_in_an_attribute,fills_slowly,empties"
     done = box.run(
         *("run", "states", "--models", models, "--device", "cpu", "--config", "eager"),
         *("--no-calibration", "--no-memory-probe", "--store", str(box.store_path), "--measure-seconds", "1"),
@@ -89,7 +89,7 @@ def states(make_sandbox: Callable[[], Any]) -> dict[str, Result]:
 
 
 @pytest.mark.parametrize(
-    ("model", "size"), [("keeps_in_an_attribute", 65536), ("keeps_each_fiftieth", 20972)]
+    ("model", "size"), [("keeps_in_an_attribute", 65536), ("keeps_each_thirtieth", 34953)]
 )
 def test_a_leak_in_state_or_in_few_steps_is_marked(states: dict[str, Result], model: str, size: int) -> None:
     """State is restored before each block, and most blocks grow by nothing."""

@@ -275,7 +275,7 @@ KINDS: dict[str, Callable[[Call], Call]] = {
     "keeps_to_the_limit": keeping_to_the_limit,
     "keeps_20": keeping(lambda *_: torch.ones(16384), 20),
     "keeps_100": keeping(lambda *_: torch.ones(16384), 100),
-    "keeps_little": keeping(lambda *_: torch.ones(64)),
+    "keeps_little": keeping(lambda *_: [0.5] * 8),
     "leaves_cycles": leaving_cycles,
     "by_sample": remembered(lambda x: tuple(x.flatten()[::97].tolist())),
 }

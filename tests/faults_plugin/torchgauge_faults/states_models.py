@@ -527,12 +527,12 @@ class KeepsInAnAttribute(Slow):
         self.kept.append(torch.ones(1 << 14))
 
 
-class KeepsEachFiftieth(Slow):
+class KeepsEachThirtieth(Slow):
     """A program that leaks in few of its steps."""
 
     def keep(self) -> None:
         LATE.append(1)
-        if len(LATE) % 50 == 0:
+        if len(LATE) % 30 == 0:
             KEPT.append(torch.ones(1 << 18))
 
 

@@ -26,14 +26,14 @@ _MEMORY = {HOST_GROWTH: "host memory", DEVICE_GROWTH: "the device's memory"}
 LEAST_BYTES = 1024.0
 """Growth per step from which on a series leaks: records about a step may take less."""
 SHARE = 0.01
-"""Largest share of the sampled time that readings may take, after the first :data:`FEWEST` of a series."""
-FEWEST = 8
-"""Number of blocks after which growth is judged for the first time."""
+"""Largest share of the sampled time that readings may take, after the first :data:`ALWAYS` of a series."""
+FEWEST, ALWAYS = 8, 24
+"""Number of blocks after which growth is reported for the first time, and of blocks that are always read."""
 LOOKS = 8
 """Number of rows of steps, with a garbage collection after each, that confirm a leak. By chance all grow in
 one of 256 series."""
-LOOK_S, LONGEST_LOOK_S = 0.25, 0.5
-"""Limits in seconds of the host's CPU time of such a row: all together last as long as the series."""
+LOOK_S = 0.5
+"""Seconds of the host's CPU time that such a row lasts, if it does not end early."""
 LATE = 4.0
 """Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
 LOOK_BYTES = 16 << 20
@@ -74,7 +74,7 @@ class MemoryGrowth:
     def note(self, series: Series, block_s: float) -> None:
         """Read the memory in use after a block of ``series`` that took ``block_s`` seconds."""
         self._sampled_s += block_s
-        few = all(len(samples) < FEWEST for samples in series.growth.values())
+        few = all(len(samples) < ALWAYS for samples in series.growth.values())
         if not self._last and not few and self._spent_s > SHARE * self._sampled_s:
             return
         began = time.thread_time()
@@ -97,12 +97,11 @@ class MemoryGrowth:
         grows = series.keeps or any(map(_goes_on, series.growth.values()))
         if not grows and self._new_objects() < MANY_OBJECTS * series.inner * len(series.wall):
             return ""
-        seconds = max(LOOK_S, min(LONGEST_LOOK_S, sum(series.wall) * series.inner / LOOKS))
         self._look(series, 0.0)  # frees what earlier blocks have left
-        looks = [self._look(series, seconds)]
+        looks = [self._look(series, LOOK_S)]
         while len(looks) < LOOKS:
             ended = not any(growth >= LEAST_BYTES for growth in looks[-1].values())
-            looks.append(self._look(series, 0.0 if ended else seconds))
+            looks.append(self._look(series, 0.0 if ended else LOOK_S))
         series.growth = {metric: [look[metric] for look in looks] for metric in looks[0]}
         kept = {metric: samples for metric, samples in series.growth.items() if min(samples) >= LEAST_BYTES}
         return _told(kept)
