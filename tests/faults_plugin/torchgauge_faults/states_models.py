@@ -14,15 +14,10 @@ from torch.nn import functional
 
 from torchgauge.records import Workload
 from torchgauge.suites.suite import BuiltWorkload
+from torchgauge_faults import outside
 
 SIDE = 16
 KINDS: dict[str, type[Program]] = {}
-LATE: list[int] = []
-"""One item for each call of a program that is wrong in later calls."""
-KEPT: list[torch.Tensor] = []
-"""Values that a back end keeps outside of the program's state."""
-CLOCK: list[float] = []
-"""The time of the first call."""
 
 
 class Notes:
@@ -357,9 +352,9 @@ class WritesLate(Program):
     """A back end that changes a weight once, in the sixtieth call."""
 
     def broken(self, x: torch.Tensor) -> Any:
-        LATE.append(0)
+        outside.LATE.append(0)
         y = self.linear(x)
-        if len(LATE) == 60:
+        if len(outside.LATE) == 60:
             with torch.no_grad():
                 self.linear.weight[0, 0] += 1.0
         return y
@@ -381,8 +376,8 @@ class CountsTwice(Counts):
     """A back end that counts every fifth call twice."""
 
     def broken(self, x: torch.Tensor) -> Any:
-        LATE.append(0)
-        self.calls += 2 if len(LATE) > 8 and len(LATE) % 5 == 0 else 1
+        outside.LATE.append(0)
+        self.calls += 2 if len(outside.LATE) > 8 and len(outside.LATE) % 5 == 0 else 1
         return self.linear(x)
 
 
@@ -390,9 +385,9 @@ class MovesItsMean(Norms):
     """A back end that moves the mean of a batch norm in every fifth call."""
 
     def broken(self, x: torch.Tensor) -> Any:
-        LATE.append(0)
+        outside.LATE.append(0)
         y = self.right(x)
-        if len(LATE) > 8 and len(LATE) % 5 == 0:
+        if len(outside.LATE) > 8 and len(outside.LATE) % 5 == 0:
             self.norm.running_mean = self.norm.running_mean + 1.0
         return y
 
@@ -401,9 +396,9 @@ class WrongSlope(Gradients):
     """A back end whose gradient of an input is wrong in every third call."""
 
     def broken(self, x: torch.Tensor, y: torch.Tensor) -> Any:
-        LATE.append(0)
+        outside.LATE.append(0)
         z = y.sin()
-        wrong = len(LATE) > 8 and len(LATE) % 3 == 0
+        wrong = len(outside.LATE) > 8 and len(outside.LATE) % 3 == 0
         return self.linear(x) + (3.0 * z - 2.0 * z.detach() if wrong else z)
 
 
@@ -414,9 +409,9 @@ class Stale(Program):
     """A back end that returns its first result for all inputs."""
 
     def broken(self, *args: Any) -> Any:
-        if not KEPT:
-            KEPT.append(self.right(*args).detach())
-        return KEPT[0].clone()
+        if not outside.KEPT:
+            outside.KEPT.append(self.right(*args).detach())
+        return outside.KEPT[0].clone()
 
 
 class StaleTokens(Stale, Tokens):
@@ -454,28 +449,28 @@ class StaleTraining(Program):
     """A back end that trains on its first inputs only."""
 
     def broken(self, x: torch.Tensor) -> Any:
-        if not KEPT:
-            KEPT.append(x.detach().clone())
-        return self.linear(KEPT[0])
+        if not outside.KEPT:
+            outside.KEPT.append(x.detach().clone())
+        return self.linear(outside.KEPT[0])
 
 
 class Specialised(Program):
     """A back end that follows other inputs, but is wrong for them."""
 
     def broken(self, x: torch.Tensor) -> Any:
-        if not KEPT:
-            KEPT.append(x.clone())
+        if not outside.KEPT:
+            outside.KEPT.append(x.clone())
         y = self.linear(x)
-        return y if torch.equal(x, KEPT[0]) else y * 1.1
+        return y if torch.equal(x, outside.KEPT[0]) else y * 1.1
 
 
 class ComparesOneElement(Program):
     """A back end that copies its inputs only if their first element is new."""
 
     def broken(self, x: torch.Tensor) -> Any:
-        if not KEPT or KEPT[0][0, 0] != x[0, 0]:
-            KEPT[:] = [x.detach().clone()]
-        return self.linear(KEPT[0])
+        if not outside.KEPT or outside.KEPT[0][0, 0] != x[0, 0]:
+            outside.KEPT[:] = [x.detach().clone()]
+        return self.linear(outside.KEPT[0])
 
 
 class SmallGradients(Program):
@@ -485,9 +480,9 @@ class SmallGradients(Program):
         return 1e-3 * self.linear(x)
 
     def broken(self, x: torch.Tensor) -> Any:
-        LATE.append(1)
+        outside.LATE.append(1)
         y = self.right(x)
-        if len(LATE) > 8 and len(LATE) % 3 == 0:
+        if len(outside.LATE) > 8 and len(outside.LATE) % 3 == 0:
             y.register_hook(lambda slope: 3.0 * slope)
         return y
 
@@ -531,9 +526,9 @@ class KeepsEachThirtieth(Slow):
     """A program that leaks in few of its steps."""
 
     def keep(self) -> None:
-        LATE.append(1)
-        if len(LATE) % 30 == 0:
-            KEPT.append(torch.ones(1 << 18))
+        outside.LATE.append(1)
+        if len(outside.LATE) % 30 == 0:
+            outside.KEPT.append(torch.ones(1 << 18))
 
 
 class FillsInAnAttribute(Slow):
@@ -548,19 +543,19 @@ class FillsSlowly(Slow):
     """A program with a cache that is full after 1.5 seconds."""
 
     def keep(self) -> None:
-        if not CLOCK:
-            CLOCK.append(time.perf_counter())
-        if time.perf_counter() < CLOCK[0] + 1.5:
-            KEPT.append(torch.ones(1 << 9))
+        if not outside.CLOCK:
+            outside.CLOCK.append(time.perf_counter())
+        if time.perf_counter() < outside.CLOCK[0] + 1.5:
+            outside.KEPT.append(torch.ones(1 << 9))
 
 
 class Empties(Slow):
     """A program that frees what it has kept in 1,000 steps."""
 
     def keep(self) -> None:
-        KEPT.append(torch.ones(1 << 9))
-        if len(KEPT) == 1000:
-            KEPT.clear()
+        outside.KEPT.append(torch.ones(1 << 9))
+        if len(outside.KEPT) == 1000:
+            outside.KEPT.clear()
 
 
 def build(workload: Workload) -> BuiltWorkload:

@@ -1,0 +1,12 @@
+"""What a back end keeps outside of a program: global variables beside the program's class are its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LATE: list[int] = []
+"""One item for each call of a program that is wrong in later calls."""
+KEPT: list[Any] = []
+"""Values of earlier calls."""
+CLOCK: list[float] = []
+"""The time of the first call."""
