@@ -288,18 +288,17 @@ class Copies:
         if hasattr(kind, "__deepcopy__"):
             return value.__deepcopy__(self.memo)
         try:
-            own: Any = copyreg.dispatch_table.get(kind)
-            reduced: Any = value.__reduce_ex__(4) if own is None else own(value)
+            reducer: Any = copyreg.dispatch_table.get(kind)
+            reduced: Any = value.__reduce_ex__(4) if reducer is None else reducer(value)
         except TypeError:
             if isinstance(value, Iterator):  # its next item would be that of both
                 raise
             return value
-        return (
-            value if isinstance(reduced, str) else self._rebuilt(value, reduced[0], reduced[1], reduced[2:])
-        )
+        return value if isinstance(reduced, str) else self._rebuilt(value, reduced)
 
-    def _rebuilt(self, value: Any, make: Any, args: Any, more: tuple[Any, ...]) -> Any:
+    def _rebuilt(self, value: Any, reduced: tuple[Any, ...]) -> Any:
         kind = type(value)
+        make, args, state, items, entries = (*reduced, None, None, None)[:5]
         try:
             copied = make(*(self.of(one) for one in args))
         except TypeError:  # a constructor of its own
@@ -307,7 +306,6 @@ class Copies:
                 raise
             copied = kind.__new__(kind)
         self.memo[id(value)] = copied
-        state, items, entries = (*more, None, None, None)[:3]
         self._give(copied, state)
         for item in items or ():
             (list.append if isinstance(copied, list) else kind.append)(copied, self.of(item))

@@ -10,6 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from torchgauge.records import Workload
 from torchgauge.suites.suite import BuiltWorkload
+from torchgauge_faults import outside
 from torchgauge_faults.models import round_number
 from torchgauge_faults.observed import Box, handle
 
@@ -124,15 +125,11 @@ class CountsWrong(Layer):
         return self.linear(x)
 
 
-TIMED: set[str] = set()
-"""Models of this process that were timed: no state of a module, so nobody puts it back."""
-
-
 class WrongLater(Layer):
     def forward(self, x: torch.Tensor) -> Any:
         if not torch.compiler.is_compiling():
-            TIMED.update(["wrong_later"] if round_number() is not None else [])
-            return self.linear(x) + (0.5 if TIMED else 0.0)
+            outside.LATE.extend([1] if round_number() is not None else [])
+            return self.linear(x) + (0.5 if outside.LATE else 0.0)
         return self.linear(x)
 
 

@@ -383,7 +383,7 @@ class InferenceTensors(Program):
             self.inputs = (torch.randn(SIDE, SIDE),)
 
     def forward(self, x: torch.Tensor) -> Any:
-        assert torch.compiler.is_compiling() or (x.is_inference() and self.mean.is_inference())
+        assert torch.compiler.is_compiling() or x.dtype != torch.float32 or self.mean.is_inference()
         return self.linear(x) + self.mean
 
 

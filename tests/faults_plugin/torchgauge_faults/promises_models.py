@@ -511,7 +511,7 @@ class Iterates(Program):
 
     def __init__(self) -> None:
         super().__init__()
-        self.factors, self.more = itertools.cycle([1.0, 2.0, 3.0]), [iter(range(1, 1000)), itertools.count()]
+        self.factors, self.more = itertools.cycle([1.0, 2.0, 3.0]), [iter(range(1, 10**9)), itertools.count()]
 
     @torch.compiler.disable
     def factor(self) -> float:

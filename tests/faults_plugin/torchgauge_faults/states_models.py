@@ -138,7 +138,7 @@ class Toggles(Program):
         return self.linear(x) + self.other(x)
 
 
-class TurnsAFlag(Program):
+class FlipsAFlag(Program):
     """A program that turns an attribute in each call."""
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class TurnsAFlag(Program):
         return self.linear(x)
 
 
-class TurnsASign(Program):
+class FlipsASign(Program):
     """A program that has its weights back after four calls."""
 
     def forward(self, x: torch.Tensor) -> Any:

@@ -185,7 +185,8 @@ class CompileStage:
         found = compiled_share.look(step, eager_step, self.session.device)
         if isinstance(found, str):
             return found
-        return {"compiled_share": round(found, 4)}, compiled_share.complaint(found)
+        share = round(found, 4)
+        return {"compiled_share": share}, compiled_share.complaint(share)
 
 
 def _warm(seconds: float, cpu: CpuTime) -> list[Measurement]:

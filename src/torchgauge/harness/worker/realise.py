@@ -31,16 +31,20 @@ def realise(built: BuiltWorkload) -> Realised:
     )
 
 
-def _describe(value: Any, path: str) -> list[str]:
+def _describe(value: Any, path: str, around: tuple[int, ...] = ()) -> list[str]:
+    """Return a line for each tensor of ``value``; the containers ``around`` it are not described again."""
+    if id(value) in around:
+        return []
+    around = (*around, id(value))
     if getattr(value, "is_nested", False) and str(value.layout) == "torch.strided":  # it has no shape
         value = value.unbind()
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         shape = "x".join(str(n) for n in value.shape)
         return [f"{path}: {str(value.dtype).removeprefix('torch.')}[{shape}]"]
     if isinstance(value, dict):
-        return [line for key in value for line in _describe(value[key], f"{path}.{key}")]
+        return [line for key in value for line in _describe(value[key], f"{path}.{key}", around)]
     if isinstance(value, (list, tuple)):
-        return [line for i, item in enumerate(value) for line in _describe(item, f"{path}.{i}")]
+        return [line for i, item in enumerate(value) for line in _describe(item, f"{path}.{i}", around)]
     return [] if value is None else [f"{path}: {type(value).__name__}"]
 
 
