@@ -259,8 +259,9 @@ class Copies:
         if id(value) in self.memo:
             return self.memo[id(value)]
         self._alive.append(value)
-        if type(value) is dict:  # by far the most objects of a module
-            copied = self.memo[id(value)] = {}
+        kind = type(value)
+        if kind is dict or (kind is OrderedDict and not vars(value)):  # by far the most objects of a module
+            copied = self.memo[id(value)] = kind()
             for key, item in value.items():
                 copied[self.of(key)] = self.of(item)
             return copied
