@@ -14,7 +14,7 @@ GROUPS = {
         "threads precision measure_seconds no_accuracy no_memory_probe no_warm_compile no_calibration "
         "quiet_wait cold_compile compile_cache no_fallback_check prefetch attempts seed policy"
     ),
-    "Where": "python executor executor_words store resume durations into node",
+    "Where": "python executor executor_words store resume retry mixed_versions durations into node",
     "Limits": "budget max_time max_launches timeout memory_limit",
     "Output": "estimate quiet verbose as_json save_durations trace script only_list help",
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -163,20 +164,23 @@ class Instance:
         self.snapshot.restore()
         self.current = self.module
 
-    def use(self, call: Any) -> None:
-        """Make the next step run ``call`` in the place of the module."""
-        if call is (self.module if self.current is None else self.current):
-            return
-        try:
-            if isinstance(self.module, WholeStep):
-                setattr(self.model, self.module.test, call)
-            else:
+    def invoke(self, call: Any) -> Any:
+        """Run upstream's step with ``call`` in the place of the module."""
+        if isinstance(self.module, WholeStep) and call is not self.module:
+            setattr(self.model, self.module.test, call)
+            try:
+                return self.model.invoke()
+            finally:  # an attribute that stays would be state of the model that the step writes
+                delattr(self.model, self.module.test)
+        if call is not (self.module if self.current is None else self.current):
+            try:
                 self.model.set_module(call if isinstance(call, torch.nn.Module) else Called(call))
-        except NotImplementedError as error:
-            raise NotOfferedError(
-                f"upstream's step takes no other module, so none is compiled: {error}"
-            ) from error
-        self.current = call
+            except NotImplementedError as error:
+                raise NotOfferedError(
+                    f"upstream's step takes no other module, so none is compiled: {error}"
+                ) from error
+            self.current = call
+        return self.model.invoke()
 
 
 class InvokeSteps:
@@ -217,10 +221,7 @@ class InvokeSteps:
         instance, call = self._instance(subject), subject.call
         instance.restore()
 
-        def run() -> Any:
-            instance.use(call)
-            return instance.model.invoke()
-
+        run = partial(instance.invoke, call)
         return run if subject.autocast is None else lambda: _inside(subject.autocast, run)
 
     def observe(self, subject: Any) -> dict[str, Any]:

@@ -50,12 +50,18 @@ _PLAIN: Mapping[Any, Any] = {float: _FLOAT, int: _INT, str: _STR, bool: bool, ty
 
 
 @cache
-def twin(cls: type) -> Any:
-    """Return the strict msgspec structure of the record ``cls``; later fields may be left out, no others."""
+def twin(cls: type, raw: str = "") -> Any:
+    """Return the strict msgspec structure of the record ``cls``; later fields may be left out, no others.
+
+    The records in the list ``raw`` stay as they are, of :class:`msgspec.Raw`.
+    """
     hints = typing.get_type_hints(cls)
     later = _later(cls)
+    kinds = {name: _strict(hint) for name, hint in hints.items() if name != raw}
+    if raw:
+        kinds[raw] = Annotated[tuple[msgspec.Raw, ...], msgspec.Meta(max_length=ITEMS)]
     fields: list[Any] = [
-        (item.name, _strict(hints[item.name]), *([later[item.name]] if item.name in later else []))
+        (item.name, kinds[item.name], *([later[item.name]] if item.name in later else []))
         for item in dataclasses.fields(cls)
     ]
     # without the collector's care: records hold no cycles, and it would look through all rows so far
@@ -111,19 +117,12 @@ def decode_outline(raw: bytes, cls: type, field: str, what: str) -> Any:
     """
     _check_ascii(raw, what)
     try:
-        found = msgspec.json.Decoder(_outline(cls, field)).decode(raw)
+        found = msgspec.json.Decoder(twin(cls, field)).decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeError, ValueError) as error:
         raise _refused(error, what) from error
     _refuse_unplain(msgspec.to_builtins(msgspec.structs.replace(found, **{field: ()})), what)
     _check_quotes(raw, found, what)
     return found
-
-
-@cache
-def _outline(cls: type, field: str) -> Any:
-    kinds = {item.name: item.type for item in msgspec.structs.fields(twin(cls))}
-    kinds[field] = Annotated[tuple[msgspec.Raw, ...], msgspec.Meta(max_length=ITEMS)]
-    return msgspec.defstruct(cls.__name__, list(kinds.items()), frozen=True, forbid_unknown_fields=True)
 
 
 def _check_keys(raw: bytes, found: Any, cls: type, what: str) -> None:
