@@ -84,7 +84,7 @@ def test_a_wrong_loop_is_never_timed(rows: dict[str, Result], model: str) -> Non
     for configuration in ("eager", "aot_eager"):
         row = rows[f"{model} {configuration}"]
         assert row.status is Status.FAIL_ACCURACY, row.reason
-        assert "the model's own generate" in row.reason or "two seeded eager runs differ" in row.reason
+        assert "the model's own generate" in row.reason or "eager runs differ" in row.reason
         assert not numbers(row).keys() & {"latency", "output_token_time"}
 
 
