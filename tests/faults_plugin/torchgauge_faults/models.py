@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-import itertools
 import mmap
 import os
 import signal
@@ -18,6 +17,7 @@ import torch
 
 from torchgauge.records import Workload
 from torchgauge.suites.suite import BuiltWorkload
+from torchgauge_faults import outside
 
 FEATURES = 8
 FLOOD_BYTES = int(os.environ.get("TORCHGAUGE_FAULTS_FLOOD_BYTES", "1000"))
@@ -113,12 +113,9 @@ class RandomNumbers(Healthy):
         return y + 100 * torch.randn_like(y)
 
 
-CALLS = itertools.count()
-
-
 class Nondeterministic(Healthy):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.linear(x) + next(CALLS)  # of this process, and not of this copy
+        return self.linear(x) + next(outside.CALLS)
 
 
 class AllocatesWithoutEnd(Healthy):

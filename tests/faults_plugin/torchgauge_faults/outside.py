@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 LATE: list[int] = []
@@ -10,3 +11,5 @@ KEPT: list[Any] = []
 """Values of earlier calls."""
 CLOCK: list[float] = []
 """The time of the first call."""
+CALLS = itertools.count()
+"""The number of calls in this process."""
