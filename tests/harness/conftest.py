@@ -34,7 +34,7 @@ QUICK = (
     "--threads",
     "1",
 )
-TIMEOUT_S = 280.0
+TIMEOUT_S = 900.0
 OTHER_TORCH = """
 import importlib.abc, importlib.machinery, sys
 class Other(importlib.abc.MetaPathFinder):

@@ -37,7 +37,7 @@ def test_other_random_numbers_in_float64_are_no_fault(rows: dict[tuple[str, str]
     """A model that draws is not held against float64, which draws others, however far they lead away."""
     row = rows["random_numbers", "eager"]
     assert ending(row) == ("pass", None)
-    assert row.accuracy.rmse_eager > 1
+    assert row.accuracy.rmse_eager is None
 
 
 @pytest.mark.parametrize("model", ["gradient_lost", "gradient_scaled"])
