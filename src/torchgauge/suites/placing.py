@@ -58,7 +58,7 @@ def placed(module: Any, args: Any, kwargs: Any, device: Any, dtype: Any, *, apar
 def materialised(built: BuiltWorkload) -> BuiltWorkload:
     """Return ``built`` with the shapes of lazy parameters and buffers, which a module's first call sets."""
     module = built.module
-    if isinstance(module, torch.nn.Module) and any(map(_is_lazy, (*module.parameters(), *module.buffers()))):
+    if isinstance(module, torch.nn.Module) and any(map(is_lazy, (*module.parameters(), *module.buffers()))):
         modes = [(part, part.training) for part in module.modules()]
         with torch.no_grad():
             module.eval()(*built.args, **built.kwargs)
@@ -318,7 +318,8 @@ def tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
     return ((path, part) for path, part, _ in below(value, name) if isinstance(part, torch.Tensor))
 
 
-def _is_lazy(tensor: torch.Tensor) -> bool:
+def is_lazy(tensor: torch.Tensor) -> bool:
+    """Return whether ``tensor`` has no shape before its module is called."""
     return isinstance(tensor, (torch.nn.UninitializedParameter, torch.nn.UninitializedBuffer))
 
 

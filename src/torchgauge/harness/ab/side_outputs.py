@@ -12,7 +12,7 @@ import torch
 
 from torchgauge.records import OutputError
 from torchgauge.suites.outputs import Observation, as_tensor
-from torchgauge.suites.placing import tensors
+from torchgauge.suites.placing import is_lazy, tensors
 from torchgauge.suites.suite import BuiltWorkload
 
 LATER_STEPS = "iteration1."
@@ -49,7 +49,7 @@ def start_sum(built: BuiltWorkload) -> float:
     )
     for number, (_, leaf) in enumerate((*state, *tensors({"args": built.args, "kwargs": built.kwargs}, ""))):
         odd = leaf.layout is not torch.strided or leaf.is_quantized or leaf.is_nested or leaf.is_meta
-        if not odd and not torch.nn.parameter.is_lazy(leaf) and leaf.numel():
+        if not odd and not is_lazy(leaf) and leaf.numel():
             wide = (
                 (torch.view_as_real(leaf) if leaf.is_complex() else leaf)
                 .detach()
