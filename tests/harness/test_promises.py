@@ -82,6 +82,9 @@ RIGHT = (
     "iterates",
     "hooked",
     "builds_later",
+    "owns_its_tensors",
+    "changes_layers",
+    "stays_in_place",
 )
 RECOMPILED = {"counts", "depends", "lists", "caches", "tables", "nested"}
 """Programs that dynamo recompiles in each step until its limit; eager runs then, as in the user's program."""

@@ -209,7 +209,8 @@ def _of_object(value: Any) -> Collection[tuple[str, Any]] | None:
     Objects of the standard library and of torch's C++ half hold what Python does not see.
     """
     if dataclasses.is_dataclass(value):
-        fields = [(each.name, getattr(value, each.name)) for each in dataclasses.fields(value)]
+        names = (each.name for each in dataclasses.fields(value))
+        fields = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
         return _with_more(value, fields)
     return None if isinstance(value, _OPAQUE) or of_process(value) else _attributes(value) or None
 

@@ -287,7 +287,13 @@ class Copies:
         if isinstance(value, WEAK):
             return self._of_weak(value)
         if hasattr(kind, "__deepcopy__"):
-            return value.__deepcopy__(self.memo)
+            copied = value.__deepcopy__(self.memo)
+            if copied is not value or not isinstance(value, torch.nn.Module):  # weights are never shared
+                return copied
+        return self._of_object(value)
+
+    def _of_object(self, value: Any) -> Any:
+        kind = type(value)
         try:
             reducer: Any = copyreg.dispatch_table.get(kind)
             reduced: Any = value.__reduce_ex__(4) if reducer is None else reducer(value)

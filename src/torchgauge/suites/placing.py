@@ -103,8 +103,8 @@ class _Placing:
                 _dressed(table[key], tensor)
                 if id(tensor) in inputs:
                     self._made[id(tensor)] = tensor, table[key]
-            # a class may move more than its parameters and buffers
-            module = module.to(device=self.device)
+            if self.device.type != HOST:  # a class may move more than its parameters and buffers
+                module = module.to(device=self.device)
         elif module is not None:
             module = module.to(device=self.device, dtype=self.dtype)
         args, kwargs = self._inputs((args, kwargs))

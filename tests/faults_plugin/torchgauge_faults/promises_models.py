@@ -650,9 +650,93 @@ class OwnMemory(Program):
         return self.linear(x), self.output
 
 
+class OwnParameter(torch.nn.Parameter):
+    """A user's parameter."""
+
+
+@named
+class OwnsItsTensors(Program):
+    """Parameters and buffers of classes of its own, and attributes of a weight, change in each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = OwnParameter(torch.randn(SIDE, SIDE))
+        self.register_buffer("mean", torch.zeros(SIDE).as_subclass(Sub))
+        self.linear.weight.calls = 0
+
+    @torch.compiler.disable
+    def scale(self, x: torch.Tensor) -> float:
+        with torch.no_grad():
+            self.weight.mul_(0.9)
+            self.mean.add_(x.detach().mean(0))
+        self.linear.weight.calls += 1
+        return self.linear.weight.calls + float(self.mean.sum())
+
+    def forward(self, x: torch.Tensor) -> Any:
+        scale = self.scale(x)
+        return self.linear(x) @ self.weight * scale
+
+
+@named
+class ChangesLayers(Program):
+    """Each third call adds a layer; the first one replaces a layer and removes a hook."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(SIDE, SIDE)])
+        self.last = torch.nn.Sequential(torch.nn.Linear(SIDE, SIDE), torch.nn.Identity())
+        self.calls, self.factor = 0, 1.0
+        self.handle = self.register_forward_pre_hook(self.first)
+
+    def first(self, module: Any, args: Any) -> None:
+        self.factor = float(args[0].detach().std()) + 1
+        self.last[1] = torch.nn.ReLU()
+        self.handle.remove()
+
+    @torch.compiler.disable
+    def forward(self, x: torch.Tensor) -> Any:
+        self.calls += 1
+        if self.calls % 3 == 0:
+            self.layers.append(torch.nn.Identity())
+            self.layers.append(torch.nn.Tanh())
+        for layer in self.layers:
+            x = layer(x)
+        return self.last(x) * self.factor
+
+
+@dataclasses.dataclass
+class LaterResult:
+    """A user's result, one field of which only other programs set."""
+
+    logits: torch.Tensor
+    loss: torch.Tensor = dataclasses.field(init=False)
+
+
+class Teacher(torch.nn.Linear):
+    """A frozen part, which a copy of the program is to share."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Teacher:
+        return self
+
+
+@named
+class StaysInPlace(Program):
+    """Its teacher is not copied, and ``to`` raises, as that of a quantised model does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.teacher = Teacher(SIDE, SIDE).requires_grad_(False)
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        raise ValueError("to() is not supported for models of 8 bits")
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return LaterResult(self.linear(x) + self.teacher(x))
+
+
 def loss(result: Any) -> torch.Tensor:
     """Return the loss of the first tensor that has a gradient."""
-    result = vars(result) if isinstance(result, Result) else result
+    result = vars(result) if isinstance(result, (Result, LaterResult)) else result
     leaves = torch.utils._pytree.tree_leaves(dict(result) if isinstance(result, dict) else result)
     return next(one for one in leaves if isinstance(one, torch.Tensor) and one.requires_grad).square().sum()
 

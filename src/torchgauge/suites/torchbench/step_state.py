@@ -347,9 +347,16 @@ class Snapshot:
                 pending.extend(self._keep_own(path, part.__dict__, type(part)))
                 if isinstance(part._modules, dict) and not _of_torch(type(part)):  # not of a scripted module
                     self._keep_own(path, part._modules, type(part))
+                elif type(part).__module__ == nn.Sequential.__module__:
+                    self._containers.append((path, part._modules, contents(part._modules)))
                 pending.extend(_hooks(path, part, _HOOKS))
+                tables = ((joined(path, name), getattr(part, name)) for name in _HOOKS)
+                self._containers.extend((at, table, contents(table)) for at, table in tables if table)
                 pending.extend(self._of_class(type(part)))
-            pending.extend(pair for one in parameters for pair in _hooks(ATTRIBUTE, one, _TENSOR_HOOKS))
+            for path, one in model.named_parameters():
+                pending.extend(_hooks(ATTRIBUTE, one, _TENSOR_HOOKS))
+                if vars(one):  # such as the scale of a parameter in float8
+                    pending.extend(self._keep_own(f"{ATTRIBUTE}.{path}", vars(one), type(one)))
         later: deque[tuple[str, Any]] = deque()  # a parameter is called after its module, not its optimizer
         while (pending or later) and len(seen) < MAX_OBJECTS:
             path, value = (pending or later).popleft()
@@ -432,9 +439,8 @@ class Snapshot:
                 path = f"{kind}{name or 'model'}"
                 if isinstance(table, dict) and table:
                     self._containers.append((path, table, contents(table)))
-                usual = (torch.Tensor,) if kind == BUFFER else (nn.Parameter,) if weights else ()
-                for key, tensor in table.items():
-                    if type(tensor) in usual and id(tensor) not in ids:
+                for key, tensor in table.items() if weights or kind == BUFFER else ():
+                    if isinstance(tensor, torch.Tensor) and _simple(tensor) and id(tensor) not in ids:
                         ids.add(id(tensor))
                         self._keep_tensor(f"{path}.{key}", tensor)
 
@@ -486,6 +492,11 @@ def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
 def _named(model: nn.Module) -> Iterator[tuple[str, Any]]:
     """Return path and module of each part of ``model``."""
     return ((f"{ATTRIBUTE}.{name or 'model'}", part) for name, part in model.named_modules())
+
+
+def _simple(tensor: torch.Tensor) -> bool:
+    """Return whether ``tensor`` holds its values itself, unlike subclasses with a dispatch of their own."""
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
 def _of_torch(kind: type) -> bool:
