@@ -16,7 +16,14 @@ LATE = {
 }
 MEMORY = {
     "inference": (
-        *("by_version", "by_checksum", "by_sample", "by_content", "from_the_fourth_call"),
+        *(
+            "by_version",
+            "by_checksum",
+            "by_sample",
+            "by_content",
+            "from_the_fourth_call",
+            "from_the_200th_call",
+        ),
         *("by_all", "by_all_again"),
     ),
     "training": ("trained_from_memory",),

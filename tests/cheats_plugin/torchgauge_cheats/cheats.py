@@ -255,6 +255,7 @@ KINDS: dict[str, Callable[[Call], Call]] = {
     "gradient_of_ninth": wrong_when(lambda n: n > 20 and n % 9 == 0, Scaled.apply),
     "by_version": remembered(lambda x: (x.data_ptr(), x._version)),
     "from_the_fourth_call": remembered_after(lambda n: n < 4),
+    "from_the_200th_call": remembered_after(lambda n: n < 200),
     "by_all": remembered_by_all,
     "by_all_again": remembered_by_all,
     "in_blocks": remembered_in("run_steps"),
