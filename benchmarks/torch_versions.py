@@ -1,63 +1,90 @@
 """Does every version of torch that the docs promise work here? One line of output for each.
 
-For each version pip makes an environment (about 5 GB of disk with the CUDA build that the index has for
-Linux), one at a time, which is removed after it unless ``--keep`` is given. In it are run: ``devices``,
-``doctor``, ``run toy timm --models mlp,resnet18`` eager and compiled, and ``ab`` against this interpreter's
-torch. A version that cannot be had is named with pip's reason. Ends with 1 if one that could be had failed.
+For each version pip makes an environment as for a matrix (about 5 GB of disk with the build for CUDA), one at
+a time, which is removed after it unless ``--keep`` is given. In it are run: ``devices``, ``doctor``, ``run
+toy timm --models mlp,resnet18`` eager and compiled, and ``ab`` against this interpreter's torch. A version
+that cannot be had is named with pip's reason. Ends with 1 if one that could be had failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Any
+
+from torchgauge.harness.matrix.cells import Cell
+from torchgauge.harness.matrix.environments import CellFailedError, Environments, Made
+from torchgauge.harness.matrix.pip_tool import Pip, PipFailedError
 
 VERSIONS = ("2.5.1", "2.6.0", "2.7.1", "newest")
-TIMM = f"timm=={version_of('timm')}"
-COMMAND = [sys.executable, "-m", "torchgauge.cli.main"]
-CASES = ("--device", "cpu", "--threads", "1")
-MODELS = ("toy", "timm", "--models", "mlp,resnet18", *CASES)
+NEEDS = ("timm", "torchvision")
+MODELS = ("toy", "timm", "--models", "mlp,resnet18", "--config", "eager,inductor", "--threads", "1")
+QUICK = ("--device", "cpu", "--measure-seconds", "0.5")
 PATIENCE_S = 7200.0
 
 
-def attempt(words: list[str], log: Path) -> tuple[int, str]:
-    """Return the exit code of a command and the last line that it printed; all of it is in ``log``."""
-    with log.open("w", encoding="utf-8") as output:
-        done = subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, timeout=PATIENCE_S, check=False)
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    return done.returncode, next((line.strip() for line in reversed(lines) if line.strip()), "")
+def command(words: list[str], log: Path) -> tuple[int, str, str]:
+    """Return the exit code of a torchgauge command with what it printed and logged; the log is kept."""
+    done = subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", *words],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    log.write_text(done.stdout + done.stderr, encoding="utf-8")
+    return done.returncode, done.stdout, done.stderr
 
 
-def make(version: str, place: Path, log: Path) -> str:
-    """Make the environment of ``version`` in ``place``; return pip's reason where it cannot be had."""
-    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
-    pip = [str(place / "bin" / "pip"), "install", "--no-input", "--quiet"]
-    torch = "torch" if version == "newest" else f"torch=={version}"
-    code, said = attempt([*pip, torch, "torchvision", TIMM, "numpy", "setuptools<81"], log)
-    return said if code else ""
+def compared(code: int, output: str) -> str:
+    """Return the ratios of a comparison; what is wrong where a pair has none, or another status."""
+    if not output.startswith("{"):
+        return f"FAILED ({code})"
+    verdicts: list[dict[str, Any]] = json.loads(output)["verdicts"]
+    states = [each for each in verdicts if each["metric"] == "status"]
+    bad = [each for each in states if each["verdict"] != "unchanged" or each["reason"]]
+    ratios = [each["ratio"] for each in verdicts if each["metric"] == "latency"]
+    if bad:
+        return f"FAILED: {bad[0]['verdict']}: {bad[0]['reason']}"
+    if not ratios or None in ratios:
+        return f"FAILED: a pair has no ratio ({code})"
+    return " ".join(f"{ratio:.2f}x" for ratio in ratios)
 
 
-def measured(python: str, folder: Path) -> dict[str, str]:
-    """Return what each command ended with; the words of a failure where it failed."""
-    store = ("--store", str(folder / "store"))
-    against = ("--base", python, "--head", sys.executable)
-    commands = {
-        "devices": ["devices", "--python", python],
-        "doctor": ["doctor", "--python", python, "--device", "cpu"],
-        "run": ["run", *MODELS, "--config", "eager,inductor", "--python", python, *store],
-        "ab": ["ab", *against, *MODELS, "--config", "eager", "--max-launches", "3", *store],
-        "ab compiled": ["ab", *against, *MODELS, "--config", "inductor", "--max-launches", "4", *store],
-    }  # fmt: skip
-    found = {}
-    for name, words in commands.items():
-        good = (0, 1, 3) if name.startswith("ab") else (0,)  # another version may be slower
-        code, said = attempt([*COMMAND, *words], folder / f"{name}.log")
-        bad = [line for line in (folder / f"{name}.log").read_text().split("\n") if "broken" in line]
-        found[name] = "ok" if code in good and not bad else f"{code}: {(bad or [said])[0].strip()[:160]}"
-    return found
+def tried(made: Made, folder: Path) -> dict[str, str]:
+    """Return how each command ended with the interpreter ``made``; ``FAILED`` begins what should not be."""
+    python, store = made.python, ("--store", str(folder / "store"))
+    ends = {}
+    code, output, _ = command(["devices", "--python", python], folder / "devices.log")
+    ends["devices"] = "ok" if code == 0 and "\nbroken" not in output else f"FAILED ({code})"
+    code, output, _ = command(["doctor", "--python", python, *QUICK[:2]], folder / "doctor.log")
+    last = output.strip().rpartition("\n")[2]
+    if code in (0, 3) and "it to measure on cpu" in last:  # a busy machine is unfit with any torch
+        ends["doctor"] = last.partition(" ")[0].lower()
+    else:
+        ends["doctor"] = f"FAILED ({code}): {last}"
+    code, _, errors = command(["run", *MODELS, *QUICK, "--python", python, *store], folder / "run.log")
+    ends["run"] = "4/4 pass" if code == 0 and "4/4 pass" in errors else f"FAILED ({code})"
+    sides = ("--base", python, "--head", sys.executable, "--no-control", "--max-launches", "3", "--json")
+    code, output, _ = command(["ab", *sides, *MODELS, *QUICK, *store], folder / "ab.log")
+    ends["ab"] = compared(code, output)
+    return ends
+
+
+def candidates(version: str, environments: Environments) -> list[str]:
+    """Return the versions to try for ``version``, until one can be had: for ``newest`` the last three."""
+    if version != "newest":
+        return [version]
+    released = [
+        text
+        for text in Pip.in_folder(environments.folder).versions("torch")
+        if text.replace(".", "").isdigit()
+    ]
+    return released[:3]
 
 
 def main() -> None:
@@ -67,27 +94,35 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, help="where logs and stores are kept (default: a temporary one)"
     )
-    parser.add_argument(
-        "--keep", action="store_true", help="keep the environments, and use those that are there"
-    )
+    parser.add_argument("--keep", action="store_true", help="keep the environments, for the next time")
+    parser.add_argument("--only-make", action="store_true", help="make and keep the environments, and end")
     given = parser.parse_args()
+    os.environ["PIP_NO_CACHE_DIR"] = "1"
     failed = False
     with tempfile.TemporaryDirectory(prefix="torch-versions-") as temporary:
-        for version in given.versions:
-            folder = (given.folder or Path(temporary)).absolute() / version
-            folder.mkdir(parents=True, exist_ok=True)
-            place = folder / "environment"
-            why = "" if (place / "bin" / "python").exists() else make(version, place, folder / "pip.log")
-            if why:
-                print(f"{version}: cannot be had: {why}", flush=True)
-            else:
-                found = measured(str(place / "bin" / "python"), folder)
-                failed |= any(said != "ok" for said in found.values())
-                print(
-                    f"{version}: " + ", ".join(f"{name} {said}" for name, said in found.items()), flush=True
-                )
-            if not given.keep:
-                subprocess.run(["rm", "-rf", str(place)], check=True)
+        root = (given.folder or Path(temporary)).absolute()
+        environments = Environments(root / "environments")
+        pins = {name: version_of(name) for name in NEEDS[:1]}
+        for asked in given.versions:
+            for version in candidates(asked, environments):
+                try:
+                    lock = environments.lock(Cell(version, (("torch", version),)), NEEDS, pins)
+                    made = environments.make(lock)
+                except (CellFailedError, PipFailedError) as error:
+                    print(f"{version}: cannot be had: {error.in_a_line}", flush=True)
+                    continue
+                if not given.only_make:
+                    folder = root / version
+                    folder.mkdir(parents=True, exist_ok=True)
+                    ends = tried(made, folder)
+                    failed |= any("FAILED" in end for end in ends.values())
+                    print(
+                        f"{made.torch}: " + ", ".join(f"{name} {end}" for name, end in ends.items()),
+                        flush=True,
+                    )
+                if not (given.keep or given.only_make):
+                    shutil.rmtree(environments.folder / lock.key)
+                break
     sys.exit(failed)
 
 

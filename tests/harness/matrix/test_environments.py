@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,44 @@ def test_a_torch_that_was_exchanged_since_is_not_used(made):
     shutil.rmtree(module.parent / "__pycache__", ignore_errors=True)
     with pytest.raises(CellFailedError, match=r"its torch is 2\.9\.0\+other now, and 2\.9\.0 was installed"):
         environments.make(lock)
+
+
+@pytest.mark.parametrize(("first", "second"), [("timm", "einops"), ("timm", ""), ("", "timm")])
+def test_another_list_of_suites_does_not_install_torch_again(made, index, first, second):
+    """It links the files of an environment with this torch, and holds what its own lock says."""
+    environments, _ = made
+    index("einops", "1.0")
+    index("torch", "2.9.0", bulk=3)
+    locks = [environments.lock(OLD, [name] * bool(name), {}) for name in (first, second)]
+    before = environments.make(locks[0])
+    assert f"what is equal in {Path(before.python).parents[1]} is linked" in environments.plan(locks)[0]
+    after = environments.make(locks[1])
+    files = [
+        next(Path(one.python).parents[1].glob("lib/*/site-packages/torch/part0")) for one in (before, after)
+    ]
+    assert files[0].samefile(files[1])
+    place = Path(after.python).parents[1]
+    assert (place / "freeze.txt").read_text() == "".join(f"{pin}\n" for pin in after.pins)
+    assert not list(place.glob(f"lib/*/site-packages/{first or 'einops'}/__init__.py"))
+    shutil.rmtree(Path(before.python).parents[1])
+    assert imported(after.python, "torch") == "2.9.0"
+    assert imported(environments.make(environments.lock(NEW, (), {})).python, "torch") == "2.10.0"
+
+
+def test_the_time_of_a_small_environment_is_not_told_by_its_bytes_alone(made):
+    """A large one took two minutes for 3 GB: this one takes more than its share, and is read in seconds."""
+    environments, _ = made
+    lock = environments.lock(OLD, (), {})
+    lines = []
+    for took in (None, 120.0):
+        if took:
+            (environments.folder / "large").mkdir()
+            text = json.dumps({"torch": "2.6.0", "download_bytes": 3_000_000_000, "seconds": took})
+            (environments.folder / "large" / "made.json").write_text(text)
+            (environments.folder / "large" / "lock.txt").write_text("torch==2.6.0")
+        lines.append(environments.plan((replace(lock, size=200_000_000),))[0])
+    assert lines[0].endswith("about 50.0 s at 19.1 MiB/s")
+    assert lines[1].endswith("about 45.3 s by those before")
 
 
 def test_a_half_made_environment_is_made_again(made):

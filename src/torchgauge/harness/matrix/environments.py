@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.counted import counted
@@ -55,8 +56,11 @@ ROOM = 3.0
 """Bytes of disk that a downloaded byte takes: unpacked about two, and one in pip's own cache."""
 RATE = 20e6
 """Bytes per second that are assumed where nothing was ever installed here."""
+LEAST_S = 40.0
+"""Seconds of any environment, however small: its folder, pip's start, torch's own files and its import."""
 NEAREST = 3
 COMMIT_DIGITS = 12
+_PACKAGES = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
 _SIZES = "# bytes to download, and files of unknown size: "
 _QUESTION = (
     "import torch; there = getattr(torch, 'version', None);"
@@ -164,7 +168,9 @@ class Environments:
             more = f" and {lock.unknown} files of unknown size" if lock.unknown else ""
             size = f"at most {units.quantity(lock.size, 'B')}{more} to download"
             disk = f"about {units.quantity(lock.size * ROOM, 'B')} of disk, {self._time(lock.size)}"
-            lines.append(f"{lock.cell.label}: {counted(len(lock.pins), 'package')}, {size}, {disk}")
+            near = self._nearest(lock)
+            less = f"; less than that: what is equal in {near} is linked" if near else ""
+            lines.append(f"{lock.cell.label}: {counted(len(lock.pins), 'package')}, {size}, {disk}{less}")
         if lines:
             free = shutil.disk_usage(_there(self.folder)).free
             lines.append(f"{units.quantity(free, 'B')} are free in {self.folder}")
@@ -213,12 +219,18 @@ class Environments:
                 hint="--environments DIR on a larger disk",
             )
         began = SYSTEM_CLOCK.steady()
+        nearest = self._nearest(lock)
         words = f"{lock.cell.label} is {'made again' if place.exists() else 'made'} in {place}"
         self.say(words)
         try:
             with self.shown(words):
                 pip = Pip.in_folder(self.folder)
                 make_environment(place)
+                if nearest:  # pip replaces files and never writes into them, so it can change what differs
+                    where = (nearest / _PACKAGES, place / _PACKAGES)
+                    shutil.copytree(*where, copy_function=os.link, dirs_exist_ok=True)
+                    names = {distribution_of(pin.partition(" @ ")[0]) for pin in lock.pins}
+                    pip.uninstall_all_but(names, _python(place))
                 file = place / "lock.txt"
                 file.write_text("\n".join([*lock.pins, ""]), encoding="utf-8")
                 pip.install(file, _python(place), place / "pip.log", INSTALL_TIMEOUT_S)
@@ -234,21 +246,32 @@ class Environments:
             raise CellFailedError(f"pip succeeded and did not install {', '.join(missing)}")
         (place / "freeze.txt").write_text("\n".join([*frozen, ""]), encoding="utf-8")
         took = SYSTEM_CLOCK.steady() - began
+        size = 0 if nearest else size  # seconds of links tell nothing about bytes
         about = {"torch": torch, "commit": commit, "download_bytes": size, "seconds": round(took, 1)}
         write_atomically(place / "made.json", json.dumps(about, indent=1).encode())
         self.say(f"{lock.cell.label}: ready after {units.duration(took)}")
 
+    def _nearest(self, lock: Lock) -> Path | None:
+        """Return the environment with the torch of ``lock`` that shares most pins; None where none has it."""
+        torch = {pin for pin in lock.pins if pin.startswith(f"{TORCH}==")}
+        shared = {}
+        for made in self.folder.glob("*/made.json"):
+            pins = {*made.with_name("lock.txt").read_text(encoding="utf-8").splitlines()}
+            if torch & pins and (made.parent / _PACKAGES).is_dir():
+                shared[made.parent] = len(pins & {*lock.pins})
+        return max(shared, key=lambda place: shared[place], default=None)
+
     def _time(self, size: int) -> str:
         """How long ``size`` bytes take, by what was installed here before."""
         known = [object_if_any(file) for file in self.folder.glob("*/made.json")]
-        rates = [
-            each["download_bytes"] / each["seconds"]
-            for each in known
-            if each.get("download_bytes") and each.get("seconds")
-        ]
-        rate = sorted(rates)[len(rates) // 2] if rates else RATE
-        by = "by those before" if rates else f"at {units.quantity(RATE, 'B')}/s"
-        return f"about {units.duration(size / rate)} {by}"
+        times = []
+        for took, before in ((each.get("seconds"), each.get("download_bytes")) for each in known):
+            if took and before:
+                least = min(LEAST_S, 0.8 * took)
+                times.append(least + (took - least) * size / before)
+        if times:
+            return f"about {units.duration(median(times))} by those before"
+        return f"about {units.duration(LEAST_S + size / RATE)} at {units.quantity(RATE, 'B')}/s"
 
 
 def default_folder() -> Path:

@@ -12,7 +12,7 @@ import os
 import re
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.results.atomic_file import FREE
 from torchgauge.results.held import held
+from torchgauge.suites.install_needs import distribution_of
 
 VENV_TIMEOUT_S = 120.0
 RESOLVE_TIMEOUT_S = 600.0
@@ -135,6 +136,12 @@ class Pip:
         """Install the lines of ``lock`` and nothing else; raises :class:`PipFailedError`."""
         words = ["--python", str(into), "install", "--no-input", "--no-deps", "-r", str(lock)]
         self.run(words, timeout, log)
+
+    def uninstall_all_but(self, names: Container[str], python: Path) -> None:
+        """Remove the distributions that ``names`` does not contain; raises :class:`PipFailedError`."""
+        there = (re.split("==| @ ", pin)[0] for pin in self.freeze(python))
+        if rest := [name for name in there if distribution_of(name) not in names]:
+            self.run(["--python", str(python), "uninstall", "--yes", *rest], RESOLVE_TIMEOUT_S)
 
     def freeze(self, python: Path) -> tuple[str, ...]:
         """What pip says is installed, a pin a line; raises :class:`PipFailedError`."""
