@@ -26,7 +26,7 @@ from torchgauge.harness.matrix.pip_tool import Pip, PipFailedError
 VERSIONS = ("2.5.1", "2.6.0", "2.7.1", "newest")
 NEEDS = ("timm", "torchvision")
 MODELS = ("toy", "timm", "--models", "mlp,resnet18", "--config", "eager,inductor", "--threads", "1")
-QUICK = ("--device", "cpu", "--measure-seconds", "0.5")
+QUICK = ("--device", "cpu", "--measure-seconds", "0.5", "--no-memory-probe", "--no-warm-compile")
 PATIENCE_S = 7200.0
 
 
@@ -62,11 +62,9 @@ def tried(made: Made, folder: Path) -> dict[str, str]:
     code, output, _ = command(["devices", "--python", python], folder / "devices.log")
     ends["devices"] = "ok" if code == 0 and "\nbroken" not in output else f"FAILED ({code})"
     code, output, _ = command(["doctor", "--python", python, *QUICK[:2]], folder / "doctor.log")
-    last = output.strip().rpartition("\n")[2]
-    if code in (0, 3) and "it to measure on cpu" in last:  # a busy machine is unfit with any torch
-        ends["doctor"] = last.partition(" ")[0].lower()
-    else:
-        ends["doctor"] = f"FAILED ({code}): {last}"
+    word = next((line.split()[0] for line in output.split("\n") if "to measure on cpu" in line), "")
+    good = word and code in (0, 3) and "broken" not in output  # a busy machine is unfit with any torch
+    ends["doctor"] = {"Whether": "ok"}.get(word, word.lower()) if good else f"FAILED ({code})"
     code, _, errors = command(["run", *MODELS, *QUICK, "--python", python, *store], folder / "run.log")
     ends["run"] = "4/4 pass" if code == 0 and "4/4 pass" in errors else f"FAILED ({code})"
     sides = ("--base", python, "--head", sys.executable, "--no-control", "--max-launches", "3", "--json")

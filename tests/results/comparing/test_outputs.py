@@ -34,6 +34,8 @@ def launch(base: list[OutputError], head: list[OutputError], **facts: float | st
 
 GOOD = [tensor("iteration0.grad.a", 1.0, 1e-7), tensor("iteration0.grad.b", 0.5, 1e-7)]
 ZERO = tensor("iteration0.grad.zero", 1e-17, 1e-12)
+SPARSE = tensor("iteration0.grad.sparse", 1e-4, 1e-11)
+"""Of an embedding: most rows are zero, so it is small beside the others, and as exact as they are."""
 
 
 @pytest.mark.parametrize(
@@ -62,6 +64,7 @@ def test_rounding_is_no_difference(base, head):
         ([tensor("out", 1.0, 1e-7, 0.1, 0.2)], [tensor("out", 1.0, 1e-7, 0.1, 0.21)], "out"),
         (GOOD, [GOOD[0], replace(GOOD[1], error=5e-3)], "iteration0.grad.b"),  # one gradient of two
         ([*GOOD, ZERO], [*GOOD, replace(ZERO, error=1e-3)], "iteration0.grad.zero"),
+        ([*GOOD, SPARSE], [*GOOD, replace(SPARSE, error=2e-2 * SPARSE.size)], "iteration0.grad.sparse"),
     ],
 )
 def test_a_wrong_tensor_is_named_with_both_errors(base, head, path):

@@ -2,9 +2,9 @@
 
 A build may round otherwise, so nothing here asks for equal bits. Each tensor of the head may lie ``TIMES`` as
 far from float64 as the base's does, or as base's tensors of its kind do at the median, and ``FLOOR`` of the
-size of the tensor beside. A size counts as a tenth of the median of its kind at least: a gradient that is
-zero but for rounding has no size of its own. Float64 itself is compared by sums: what changed in every
-precision is found too.
+size of the tensor beside. A size that base's own error does not show to be more than rounding counts as a
+tenth of the median of its kind at least: a gradient that is zero but for rounding has no size of its own.
+Float64 itself is compared by sums: what changed in every precision is found too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ JUMPING = (".grad", ".input_grad", ".change")
 ROUNDED = "rounded"
 """The fact of a side whose tensors are beyond the tolerance, as rounding explains."""
 SMALL = 0.1
-"""Share of the median size of its kind that a tensor counts as at least."""
+"""Share of the median size of its kind that a tensor counts as at least, unless its own size is sure."""
+SURE = 1e-3
+"""Error of base below which a tensor's size is its own, as a share of that size."""
 
 
 def outputs_differ(launch: Launch) -> str:
@@ -39,7 +41,8 @@ def outputs_differ(launch: Launch) -> str:
     worst, most = "", 1.0
     for path in base.keys() & head.keys():
         ours, theirs, kind = base[path], head[path], _kind(path)
-        size = max(ours.size, SMALL * sizes.get(kind, 0.0))
+        sure = ours.error < SURE * ours.size
+        size = ours.size if sure else max(ours.size, SMALL * sizes.get(kind, 0.0))
         apart = math.dist((ours.size, *ours.sums), (theirs.size, *theirs.sums))
         found = math.hypot(theirs.error, apart)
         floor = JUMP if kind.endswith(JUMPING) else FLOOR
