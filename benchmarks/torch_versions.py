@@ -47,15 +47,14 @@ def compared(code: int, output: str) -> str:
     verdicts: list[dict[str, Any]] = json.loads(output)["verdicts"]
     states = [each for each in verdicts if each["metric"] == "status"]
     bad = [each for each in states if each["verdict"] != "unchanged" or each["reason"]]
-    ratios = [each["ratio"] for each in verdicts if each["metric"] == "latency"]
-    if bad:
-        return f"FAILED: {bad[0]['verdict']}: {bad[0]['reason']}"
-    if not ratios or None in ratios:
-        return f"FAILED: a pair has no ratio ({code})"
-    return " ".join(f"{ratio:.2f}x" for ratio in ratios)
+    times = [each for each in verdicts if each["metric"] == "latency"]
+    bad += [each for each in times if each["verdict"] == "not_comparable"]
+    if bad or not times:
+        return f"FAILED: {[(each['pair_id'], each['verdict'], each['reason']) for each in bad[:1]]}"
+    return " ".join(f"{each['ratio']:.2f}x" if each["ratio"] else "?" for each in times)
 
 
-def tried(made: Made, folder: Path) -> dict[str, str]:
+def tried(made: Made, folder: Path, launches: str) -> dict[str, str]:
     """Return how each command ended with the interpreter ``made``; ``FAILED`` begins what should not be."""
     python, store = made.python, ("--store", str(folder / "store"))
     ends = {}
@@ -67,7 +66,7 @@ def tried(made: Made, folder: Path) -> dict[str, str]:
     ends["doctor"] = {"Whether": "ok"}.get(word, word.lower()) if good else f"FAILED ({code})"
     code, _, errors = command(["run", *MODELS, *QUICK, "--python", python, *store], folder / "run.log")
     ends["run"] = "4/4 pass" if code == 0 and "4/4 pass" in errors else f"FAILED ({code})"
-    sides = ("--base", python, "--head", sys.executable, "--no-control", "--max-launches", "3", "--json")
+    sides = ("--base", python, "--head", sys.executable, "--no-control", "--max-launches", launches, "--json")
     code, output, _ = command(["ab", *sides, *MODELS, *QUICK, *store], folder / "ab.log")
     ends["ab"] = compared(code, output)
     return ends
@@ -94,6 +93,7 @@ def main() -> None:
     )
     parser.add_argument("--keep", action="store_true", help="keep the environments, for the next time")
     parser.add_argument("--only-make", action="store_true", help="make and keep the environments, and end")
+    parser.add_argument("--launches", default="3", help="of a comparison (3); fewer give no ratio")
     given = parser.parse_args()
     os.environ["PIP_NO_CACHE_DIR"] = "1"
     failed = False
@@ -112,7 +112,7 @@ def main() -> None:
                 if not given.only_make:
                     folder = root / version
                     folder.mkdir(parents=True, exist_ok=True)
-                    ends = tried(made, folder)
+                    ends = tried(made, folder, given.launches)
                     failed |= any("FAILED" in end for end in ends.values())
                     print(
                         f"{made.torch}: " + ", ".join(f"{name} {end}" for name, end in ends.items()),
