@@ -8,13 +8,19 @@ from pathlib import Path
 from types import MappingProxyType
 
 
-def wheel(folder: Path, name: str, needs: str = "", more: Mapping[str, str] = MappingProxyType({})) -> Path:
+def wheel(
+    folder: Path,
+    name: str,
+    needs: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
+    version: str = "1.0",
+) -> Path:
     """A wheel with one module, or with the files ``more`` by their paths in it."""
-    path = folder / f"{name}-1.0-py3-none-any.whl"
-    about = f"{name}-1.0.dist-info"
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    about = f"{name}-{version}.dist-info"
     needed = f"Requires-Dist: {needs}\n" if needs else ""
     files = {
-        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needed}",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}",
         f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     files |= {place.replace("ABOUT", about): text for place, text in (more or {f"{name}.py": ""}).items()}

@@ -7,7 +7,6 @@ as a job that never ran.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +38,7 @@ class Side:
 
 @dataclass(frozen=True)
 class AbGate:
-    """What to compare, where, and for how long (seconds)."""
+    """What to compare, where, and for how long (seconds); ``install`` is the command of the pool."""
 
     pool: str
     base: Side
@@ -50,6 +49,7 @@ class AbGate:
     budget_s: float | None = None
     policy: str = ""
     also: tuple[str, ...] = ()
+    install: str = ""
     max_launches: int = 12
     controls: int = 2
     seed: int | None = None
@@ -95,7 +95,7 @@ def run_ab_gate(wanted: AbGate, store: Path, work: Path, out: Path, progress: Ab
 def _measured(wanted: AbGate, store: Path, work: Path, progress: AbProgress) -> ComparisonReport:
     policy = read_policy(wanted.policy)
     base, head = (
-        SideSpec(side.label, _interpreter(side, work / name, wanted.also))
+        SideSpec(side.label, _interpreter(side, work / name, wanted))
         for name, side in (("base", wanted.base), ("head", wanted.head))
     )
     request = Request(
@@ -113,7 +113,7 @@ def _measured(wanted: AbGate, store: Path, work: Path, progress: AbProgress) -> 
     return comparison_report(Store.open(store), ComparisonFolder(ending.folder))
 
 
-def _interpreter(side: Side, folder: Path, also: Sequence[str]) -> str:
-    if side.python:
-        return side.python
-    return str(make_environment(folder, side.specification, also)) if side.specification else sys.executable
+def _interpreter(side: Side, folder: Path, wanted: AbGate) -> str:
+    if not side.specification:
+        return side.python or sys.executable
+    return str(make_environment(folder, side.specification, wanted.also, wanted.install))

@@ -25,17 +25,21 @@ TIMEOUT_S = 3600.0
 _TAIL = 2000
 
 
-def make_environment(folder: Path, specification: str, also: Sequence[str] = ()) -> Path:
+def make_environment(folder: Path, specification: str, also: Sequence[str] = (), install: str = "") -> Path:
     """Make a virtual environment in ``folder`` with ``specification`` and ``also``; its interpreter.
 
-    Raises :class:`UsageError` for a specification that is empty or badly quoted, and
-    :class:`InfrastructureError` with the end of pip's output where it cannot be installed.
+    A checkout is a project without a torch: where ``specification`` is a folder, the command ``install`` of
+    its pool brings that in first. Raises :class:`UsageError` for a specification that is empty or badly
+    quoted, and :class:`InfrastructureError` with the end of pip's output where it cannot be installed.
     """
     words = _words(specification)
     log = folder.with_name(f"{folder.name}.log")
     folder.parent.mkdir(parents=True, exist_ok=True)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    _run([sys.executable, "-m", "venv", "--clear", str(folder)], log, "no environment could be made")
+    if install and Path(specification).is_dir():
+        python = make_by_command(folder, install, Path(specification), "")
+    else:
+        _run([sys.executable, "-m", "venv", "--clear", str(folder)], log, "no environment could be made")
     pip = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     extra = [word for each in also for word in _words(each)]
     _run([*pip, *words, *extra], log, f"{hide_told(specification)!r} could not be installed")

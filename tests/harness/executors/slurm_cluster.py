@@ -89,7 +89,7 @@ class SlurmCluster:
 
     def begin(self) -> None:
         """Start all daemons; returns when both nodes are idle."""
-        ports = _free_ports(1 + len(NODES))
+        ports = free_ports(1 + len(NODES))
         host = socket.gethostname().partition(".")[0]
         self.configuration.write_text(
             CONFIGURATION.format(
@@ -174,7 +174,8 @@ def slurm_cluster(folder: Path) -> Iterator[SlurmCluster]:
         yield cluster
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine on which nobody listens."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import SLOW, assert_whole, gate, lost, running_worker, started
+from slurm_cluster import free_ports, missing
 from waiting import wait_until
 
+from torchgauge import __version__
 from torchgauge.harness.executors.part_jobs import Stage
 from torchgauge.harness.executors.slurm import state_of
 from torchgauge.records import Status
@@ -243,16 +251,158 @@ def test_a_requeued_job_goes_on_as_another_attempt(sandbox: Any, place: Any) -> 
         ("--nosuch", "unrecognized option '--nosuch'"),
         ("--comment='open", "No closing quotation"),
         ("--time=never", "Invalid --time specification"),
+        ("gpu", "Unable to open file gpu"),
     ],
 )
 def test_a_mistake_in_the_words_for_sbatch_is_said_before_anything_is_written(
     sandbox: Any, place: Any, words: str, said: str
 ) -> None:
     """More devices than a node has, a kind that the cluster has not, and words that are none."""
+    done = sandbox.run("plan", *SLOW, *place.words(sbatch=words))
+    assert done.returncode == (2 if "open" in words else 0), done.stderr  # what needs no Slurm to be seen
+    assert (said in done.stderr) == ("open" in words)
     done = sandbox.measure(*SLOW, *place.words(sbatch=words))
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert not sandbox.store_path.exists()
+
+
+def test_words_for_sbatch_cannot_hide_the_jobs(sandbox: Any, place: Any) -> None:
+    """They have a name, an array and an output of their own, and are found and measured once all the same."""
+    done = sandbox.measure(*SLOW, *place.words(sbatch="--job-name=lab --array=7-9 --output=/nowhere/%j"))
+    assert done.returncode == 0, done.stderr
+    assert_measured_once(sandbox, place, 1)
+
+
+def test_words_with_which_sbatch_submits_nothing_end_with_its_own(sandbox: Any, place: Any) -> None:
+    """It ends well, and Slurm has no job."""
+    done = sandbox.measure(*SLOW, *place.words(sbatch="--test-only"))
+    assert done.returncode == 3
+    assert "it was refused: sbatch: Job " in lost(assert_whole(sandbox))[0].reason
+
+
+def test_a_plan_shows_the_words_and_the_script_that_a_run_submits(
+    sandbox: Any, place: Any, door: Path
+) -> None:
+    """Each job with its cases; Slurm is not asked, and may be away."""
+    words = place.words(groups_per_job="4", sbatch="--comment='a b' --begin=now")
+    (door / "away").touch()
+    done = sandbox.run("plan", *SLOW, *sandbox.quick, *words)
+    assert done.returncode == 0, done.stderr
+    assert not (door / "calls").exists()
+    jobs, command, script = done.stdout.partition("job part-1 ")[2].split("\n\n")
+    assert jobs.splitlines() == ["on fake: 4 groups, 4 cases", "job part-2 on fake: 2 groups, 2 cases"]
+    (door / "away").unlink()
+    (door / "first-sbatch").write_text(
+        f"""printf '%s\\n' "$@" > {door}/words
+for last; do :; done
+cp "$last" {door}/script
+"""
+    )
+    done = sandbox.measure(*SLOW, *words)
+    assert done.returncode == 0, done.stderr
+    folder = str(sandbox.folder().path)
+    (planned,) = re.findall(r"--job-name=torchgauge-(\S+)", command)
+
+    def submitted(text: str) -> str:
+        text = text.replace(folder, f"{sandbox.store_path.parent}/STORE/runs/{planned}")
+        return re.sub(r"(array-part-1-)[0-9a-f]{8}", r"\1", text.replace(sandbox.folder().run_id, planned))
+
+    told = submitted((door / "words").read_text()).splitlines()
+    assert [submitted(word) for word in shlex.split(command)] == ["sbatch", *told]
+    assert submitted(script) == submitted((door / "script").read_text())
+
+
+def test_checks_are_several_jobs_on_a_cluster_and_one_process_here(sandbox: Any) -> None:
+    """The suites of checks are large groups: on other machines as many jobs measure them at once."""
+    checks = ("plan", "conformance", "ops", "--device", "fake")
+    done = sandbox.run(*checks, "--executor", "slurm")
+    assert done.returncode == 0, done.stderr
+    jobs = re.findall(r"^job part-\d+ on fake: 1 group, (\d+) cases$", done.stdout, re.MULTILINE)
+    cases, groups = map(int, re.findall(r"^(\d+) cases in (\d+) groups", done.stdout, re.MULTILINE)[0])
+    assert len(jobs) == groups >= 10
+    assert sum(map(int, jobs)) == cases
+    assert max(map(int, jobs)) == 32
+    here = sandbox.run(*checks)
+    assert int(re.findall(r" cases in (\d+) groups", here.stdout)[0]) < groups / 2
+    assert "job part" not in here.stdout
+
+
+PAGE = Path(__file__).parents[3] / "docs/how-to/run-on-a-cluster.md"
+
+
+@pytest.fixture
+def typed(sandbox: Any) -> Iterator[Any]:
+    """A function that types lines into a shell of a user whose home is new, and returns how it ended."""
+    if lacking := missing():
+        pytest.skip(f"{', '.join(lacking)} cannot be found: make slurm installs them")
+    home = Path(tempfile.mkdtemp(prefix="tg-home-", dir="/tmp"))  # short: it holds a socket
+    known = {
+        **sandbox.environment,
+        "HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+    }
+
+    def ended(lines: str) -> subprocess.CompletedProcess[str]:
+        with (home / "said").open("w+") as said:  # daemons keep it open, and would keep a pipe
+            done = subprocess.run(
+                ["bash", "-eu", "-c", lines],
+                check=False,
+                env=known,
+                cwd=home,
+                stdout=said,
+                stderr=said,
+                timeout=600,
+            )
+            said.seek(0)
+            return subprocess.CompletedProcess(done.args, done.returncode, said.read())
+
+    yield ended
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.mark.torch
+def test_the_cluster_of_the_page_is_ten_lines_and_measures(typed: Any) -> None:
+    """What the page says is typed as it stands, but for ports that are free and fewer models."""
+    section = PAGE.read_text().partition("## Try it on one machine\n")[2]
+    begin, end = re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    configuration = begin.partition("<<END\n")[2].partition("END\n")[0]
+    assert len(configuration.splitlines()) == 10
+    controller, node = free_ports(2)
+    begin = begin.replace("ClusterName=try", f"ClusterName=try\nSlurmctldPort={controller}")
+    begin = begin.replace(" CPUs=", f" Port={node} CPUs=").replace("run toy ", "run toy --models mlp ")
+    try:
+        done = typed(begin)
+        assert done.returncode == 0, done.stdout
+        assert "note: submitted slurm job 1_0" in done.stdout
+        assert " pass (" in done.stdout
+    finally:
+        ended = typed(f"cd ~/slurm; export SLURM_CONF=$PWD/slurm.conf\n{end}")
+    assert ended.returncode == 0, ended.stdout
+
+
+def test_a_pool_of_continuous_integration_is_measured_by_jobs(sandbox: Any, place: Any) -> None:
+    """From the plan of a campaign to what is collected of it; the job itself runs on the login node."""
+    folder = sandbox.store_path.parent
+    (folder / "torchgauge.yml").write_text(
+        "version: 1\ncampaign: {suites: [slow], configs: [eager]}\n"
+        "pools: [{name: nodes, device: fake, runs-on: [self-hosted, tg-login]}]\n"
+    )
+    assert sandbox.run("ci", "plan").returncode == 0
+    store = ("--store", str(sandbox.store_path))
+    measure = ("ci", "run", "--pool", "nodes", "--deadline", "10m", *sandbox.quick, *store)
+    done = sandbox.run(*measure, *place.words(groups_per_job="2"))
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    (folder / "artifacts").mkdir()
+    (folder / said["out"]).rename(folder / "artifacts" / said["artifact"])
+    assert_measured_once(sandbox, place, 3)
+    done = sandbox.run("ci", "collect", "artifacts", "--store", "history")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "complete, 6/6 cases: 6 pass" in done.stdout
+    other = sandbox.run(*measure, "--out", "other", *place.words(sbatch="--partition=nosuch"))
+    assert other.returncode == 2
+    assert "invalid partition specified: nosuch" in other.stderr
 
 
 def test_nodes_that_are_away_for_now_are_no_mistake(sandbox: Any, place: Any) -> None:
@@ -286,6 +436,75 @@ exit 1
     done = sandbox.run("run", *again, *place.words())
     assert done.returncode == 0, done.stderr
     assert {row.status for row in assert_whole(sandbox)} == {Status.PASS}
+
+
+def on_nodes(folder: Path, nodes: str, path: Path) -> str:
+    """A command that starts torchgauge, on ``nodes`` with ``path`` first on its path."""
+    command = folder / "torchgauge"
+    command.write_text(
+        f"""#!/bin/sh
+case $SLURMD_NODENAME in {nodes}) PYTHONPATH={path}:$PYTHONPATH ;; esac
+exec {sys.executable} -m torchgauge.cli.main "$@"
+"""
+    )
+    command.chmod(0o755)
+    return str(command)
+
+
+@pytest.fixture
+def other_torchgauge(tmp_path: Path) -> Path:
+    """A folder that makes of torchgauge another version where it is on the path."""
+    folder = tmp_path / "other-torchgauge"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import torchgauge\ntorchgauge.__version__ = '9.2'\n")
+    return folder
+
+
+def test_a_node_that_loses_every_job_costs_no_case(
+    sandbox: Any, place: Any, tmp_path: Path, other_torchgauge: Path
+) -> None:
+    """It refuses at once, so that it is free again and takes the next job: another node gets what it lost."""
+    command = on_nodes(tmp_path, "one", other_torchgauge)
+    done = sandbox.measure(*SLOW, *place.words(groups_per_job="1", torchgauge=command))
+    assert done.returncode == 0, done.stderr
+    assert (
+        f"was planned by torchgauge {__version__}, and this is 9.2; 1 group is started again" in done.stderr
+    )
+    rows = assert_whole(sandbox)
+    assert {(row.status, dict(row.facts)["node"]) for row in rows} == {(Status.PASS, "two")}
+    assert max(dict(row.facts)["attempt"] for row in rows) == 2
+
+
+def test_the_cause_of_jobs_that_measure_nowhere_is_in_their_own_words(
+    sandbox: Any, place: Any, tmp_path: Path, other_torchgauge: Path
+) -> None:
+    """All nodes have another torchgauge; the summary has Slurm's words and those of the worker once."""
+    command = on_nodes(tmp_path, "*", other_torchgauge)
+    done = sandbox.measure(*SLOW, *place.words(attempts="3", torchgauge=command))
+    assert done.returncode == 3
+    assert len(lost(assert_whole(sandbox))) == 6
+    (why,) = re.findall(r"^6 infra \(lost_worker\): (.*)$", done.stderr, re.MULTILINE)
+    said = f"error: {sandbox.folder().run_id} was planned by torchgauge {__version__}, and this is 9.2"
+    assert re.fullmatch(rf"FAILED \(NonZeroExitCode\) on (one|two), exit status 2: {re.escape(said)}", why)
+
+
+@pytest.mark.full  # a controller that does not answer is waited for
+def test_jobs_that_could_not_be_cancelled_are_named(sandbox: Any, place: Any, door: Path) -> None:
+    """Ctrl-C while the controller is away; the run goes on when it is there, and cancels them first."""
+    opened = gate(sandbox, 1)
+    command = started(sandbox, place, "--prefetch", "1")
+    sandbox.wait_for_rows(1)
+    (door / "away").touch()
+    command.send_signal(signal.SIGINT)
+    _, said = command.communicate(timeout=300)
+    assert command.returncode == 130, said
+    cancel = f"scancel --name=torchgauge-{sandbox.folder().run_id}"
+    assert f"jobs may still run: Slurm did not end them. Try: {cancel}" in said
+    (door / "away").unlink()
+    (opened / "open").touch()
+    done = sandbox.run("run", "--resume", "latest", "--store", str(sandbox.store_path), *place.words())
+    assert done.returncode == 0, done.stderr
+    assert_measured_once(sandbox, place, 2)
 
 
 @pytest.mark.torch

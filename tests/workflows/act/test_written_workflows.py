@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
-from act_runner import ActRun, GitHost
+from act_runner import PROJECT, ActRun, GitHost
 from gate_parts import event as run_ended
 from gate_parts import gate_set, of, pull, report, zipped
 from github_server import TOKEN, GitHub, serving
@@ -19,44 +19,73 @@ from test_pr_gate import OWN, pull_request
 
 import torchgauge
 from torchgauge.records.comparison import Verdict
-from torchgauge.workflows.config import read_config
-from torchgauge.workflows.init import LOCKED, workflow_files, write_workflows
+from torchgauge.workflows.init import LOCKED
 
 pytestmark = pytest.mark.torch
 
-CONFIG = """\
-version: 1
-campaign: {suites: [toy], models: [noop, mlp], configs: [eager], budget: 15m}
-pools:
-  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, shards: 2, trust: anyone}
+PAGE = PROJECT / "docs/how-to/set-up-nightly.md"
+OTHERWISE = {
+    "suites: [timm, huggingface]": "suites: [toy]\n  models: [noop, mlp]",
+    "configs: [eager, inductor]": "configs: [eager]",
+    "pip install torch==2.13.0 timm transformers": "pip install machine",
+}
+"""What a test without a network has in the place of words of the page: all others stand as they are."""
+BACKEND = """\
+import zipfile
+def build_wheel(folder, *_):
+    name = "project-1.0-py3-none-any.whl"
+    about = "project-1.0.dist-info"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        wheel.writestr("project.py", "")
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\\nName: project\\nVersion: 1.0\\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return name
 """
-GATED = """\
-version: 1
-campaign: {{suites: [toy], models: [noop], configs: [eager]}}
-pools:
-  - {{name: cpu, device: cpu, runs-on: ubuntu-24.04, budget: 30s, trust: anyone, base: "{0}", head: "{0}"}}
-"""
-SHARDS = {("cpu 1 of 2-1", "success"), ("cpu 2 of 2-2", "success")}  # act numbers the legs of a matrix
+"""What builds a project without anything from a network."""
+BUILD = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+SHARDS = {("hosted 1 of 2-1", "success"), ("hosted 2 of 2-2", "success")}  # act numbers the legs of a matrix
 SITE = {("Dashboard/Build", "success"), ("Dashboard/Deploy", "success")}
 
 
+def documented() -> str:
+    """The file of the page on nightly campaigns."""
+    text = PAGE.read_text().partition("```yaml\n")[2].partition("```")[0]
+    for words, others in OTHERWISE.items():
+        assert text.count(words) == 1, words
+        text = text.replace(words, others)
+    return text
+
+
 class Written:
-    """A repository with the files of ``ci init``, a wheel that stands for the release, and an interpreter."""
+    """A fresh repository with the documented file, and what ``ci init`` makes of it.
+
+    A wheel stands for the release, another for the torch of the machine, and there is an interpreter.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.git_host = GitHost(folder / "git_host", "owner/project")
+        self.git_host = GitHost(folder / "git host", "owner/project")
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
         seen = [str(Path(torchgauge.__file__).parents[1]), sysconfig.get_path("purelib")]
         command = "[console_scripts]\ntorchgauge = torchgauge.cli.start:main\n"
         more = {"torchgauge_here.pth": "\n".join(seen) + "\n", "ABOUT/entry_points.txt": command}
-        made = wheel(self.wheels, "torchgauge", more=more)
-        digest = hashlib.sha256(made.read_bytes()).hexdigest()
+        wheel(self.wheels, "torchgauge", more=more, version=torchgauge.__version__)
+        wheel(self.wheels, "machine", more={"machine.pth": sysconfig.get_path("purelib") + "\n"})
         self.python = self.fresh_python(folder)
-        (self.git_host.repository / "torchgauge.yml").write_text(CONFIG)
-        config = read_config(self.git_host.repository / "torchgauge.yml")
-        pinned = f"torchgauge==1.0 --hash=sha256:{digest}"
-        write_workflows(workflow_files(config, self.git_host.repository, package=pinned))
+        self.pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": self.wheels.as_uri()}
+        (self.git_host.repository / "torchgauge.yml").write_text(documented())
+        done = subprocess.run(
+            [sys.executable, "-m", "torchgauge", "ci", "init"],
+            cwd=self.git_host.repository,
+            env={**os.environ, **self.pip},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        self.lacks = done.stderr
         # The release brings all that it needs here: wheels of the others need a network.
         (self.git_host.repository / LOCKED).write_text("-r torchgauge.txt\n")
         self.git_host.commit({})
@@ -74,8 +103,7 @@ class Written:
             "ACT_FETCHED_PYTHON": str(self.python),
             "GITHUB_API_URL": github.base,
             "OMP_NUM_THREADS": "1",
-            "PIP_NO_INDEX": "1",
-            "PIP_FIND_LINKS": str(self.wheels),
+            **self.pip,
             **more,
         }
         return self.git_host.act(
@@ -85,7 +113,7 @@ class Written:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    return Written(tmp_path_factory.mktemp("written"))
+    return Written(tmp_path_factory.mktemp("a fresh repository"))
 
 
 def test_a_written_night_is_measured_published_and_judged(written: Written) -> None:
@@ -107,7 +135,8 @@ def test_a_written_night_is_measured_published_and_judged(written: Written) -> N
 
 def test_a_release_that_was_replaced_is_installed_nowhere(written: Written, tmp_path: Path) -> None:
     """Its hash is not the one that was written down: the plan is red, and nothing else begins."""
-    other = wheel(tmp_path, "torchgauge", more={"torchgauge_here.pth": "import os; os.abort()\n"})
+    spoilt = {"torchgauge_here.pth": "import os; os.abort()\n"}
+    other = wheel(tmp_path, "torchgauge", more=spoilt, version=torchgauge.__version__)
     with serving(GitHub()) as github:
         fresh = written.fresh_python(tmp_path)
         run = written.run(
@@ -132,34 +161,70 @@ def test_the_written_comment_job_misses_a_pool(written: Written, tmp_path: Path)
         run = written.run("workflow_run", "torchgauge-pr-comment.yml", github, payload=told, run=78)
     assert run.jobs == {("Comment", "success")}, run.log[-4000:]
     body = github.comments[0]["body"]
-    assert "| `cpu` | Incomplete: this is not a pass | `no result set came` |" in body
+    assert "| `hosted` | Incomplete: this is not a pass | `no result set came` |" in body
     assert "nobody planned this pool" in body
     assert [each["conclusion"] for each in github.check_runs] == ["action_required"]
 
 
+@pytest.mark.full  # a whole night
+def test_a_night_whose_jobs_nobody_can_ask_after_is_red(written: Written) -> None:
+    """The API is away from Collect on: that job is red, with the reason, and no later one is green."""
+    with serving(GitHub()) as github:
+        pass
+    run = written.run("workflow_dispatch", "torchgauge-nightly.yml", github, run=3)
+    assert run.jobs >= {("Plan", "success"), ("Collect", "failure")} | SHARDS, run.log[-6000:]
+    later = {name for name, result in run.jobs if result == "success"} - {name for name, _ in SHARDS}
+    assert later <= {"Plan"}, run.jobs
+    assert ("Collect", "Check and import what came", "failure") in run.steps
+    assert "could not be reached" in run.output
+    assert "there is no store" not in run.output
+
+
 @pytest.mark.full  # minutes; test_pr_gate.py runs the same jobs
-def test_a_written_pull_request_is_measured_and_commented(written: Written, tmp_path: Path) -> None:
-    """From the untrusted job, which plans by the file of the base, to the one comment about its cases."""
+def test_a_pull_request_of_a_fresh_repository_passes_when_nothing_is_lacking(written: Written) -> None:
+    """`ci init` says that it lacks a project; without one no side can be made, with one both are measured.
+
+    From the untrusted job, which plans by the file of the base, to the one comment about its cases.
+    """
     git_host = written.git_host
     git_host.git("config", "uploadpack.allowAnySHA1InWant", "true")
-    sides = wheel(tmp_path, "sides", more={"sides.pth": sysconfig.get_path("purelib") + "\n"})
-    git_host.commit({"torchgauge.yml": GATED.format(sides)})
+    assert "the repository still lacks a project for pip (pyproject.toml" in written.lacks
+    body = gated(written, 77)
+    assert "could not be installed" in body
+    git_host.commit({"pyproject.toml": BUILD, "backend.py": BACKEND})
+    body = gated(written, 79)
+    assert "| `hosted` | " in body
+    for words in (
+        "are missing",
+        "rejected",
+        "not known here",
+        "no result set came",
+        "could not be installed",
+    ):
+        assert words not in body
+
+
+def gated(written: Written, number: int) -> str:
+    """The comment on a pull request that the run ``number`` has measured."""
+    git_host = written.git_host
     payload, head = pull_request(git_host, OWN)
     with serving(GitHub()) as github:
-        run = written.run("pull_request", "torchgauge-pr-gate.yml", github, payload=payload, run=77)
-    assert run.jobs == {("Plan", "success"), ("cpu", "success")}, run.log[-6000:]
-    assert git_host.artifact_names(77) == {"pr-gate-v1-cpu"}
+        run = written.run("pull_request", "torchgauge-pr-gate.yml", github, payload=payload, run=number)
+    assert run.jobs == {("Plan", "success"), ("hosted", "success")}, run.log[-6000:]
+    assert git_host.artifact_names(number) == {"pr-gate-v1-hosted"}
     assert TOKEN not in run.log
     told = run_ended(
-        path=".github/workflows/torchgauge-pr-gate.yml", name="torchgauge pull request", head_sha=head
+        id=number,
+        path=".github/workflows/torchgauge-pr-gate.yml",
+        name="torchgauge pull request",
+        head_sha=head,
     )
-    with serving(GitHub(pulls=[pull(sha=head)], runs={77: told["workflow_run"]})) as github:
-        data = (git_host.artifacts / "77" / "pr-gate-v1-cpu.zip").read_bytes()
+    with serving(GitHub(pulls=[pull(sha=head)], runs={number: told["workflow_run"]})) as github:
+        data = (git_host.artifacts / str(number) / "pr-gate-v1-hosted.zip").read_bytes()
         github.zips[1] = data
-        github.artifacts = [{"id": 1, "name": "pr-gate-v1-cpu", "size_in_bytes": len(data), "expired": False}]
-        run = written.run("workflow_run", "torchgauge-pr-comment.yml", github, payload=told, run=79)
+        name = "pr-gate-v1-hosted"
+        github.artifacts = [{"id": 1, "name": name, "size_in_bytes": len(data), "expired": False}]
+        run = written.run("workflow_run", "torchgauge-pr-comment.yml", github, payload=told, run=number + 1)
     assert run.jobs == {("Comment", "success")}, run.log[-4000:]
-    body = github.comments[0]["body"]
-    assert "| `cpu` | " in body
-    for words in ("are missing", "rejected", "not known here", "no result set came"):
-        assert words not in body
+    body: str = github.comments[0]["body"]
+    return body

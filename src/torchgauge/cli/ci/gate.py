@@ -203,6 +203,7 @@ def _wanted(suite: tuple[str, ...], options: dict[str, Any], config: Config | No
         budget_s=options["budget"] or (pool.budget_s if pool else None),
         policy=_policy_file(options, config),
         also=options["also"],
+        install=pool.install if pool else "",
         max_launches=options["max_launches"],
         controls=0 if options["no_control"] else 2,
         seed=options["seed"],

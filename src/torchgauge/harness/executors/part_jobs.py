@@ -27,6 +27,7 @@ from torchgauge.harness.run.rows import RowContext, excerpt, row
 from torchgauge.harness.run.versions import Versions
 from torchgauge.records import Again, Cause, Group, Outcome, Phase, Plan, Result, Status, to_plain
 from torchgauge.results.atomic_file import storage_errors
+from torchgauge.results.hostile_text import first_line
 from torchgauge.results.journal import (
     EarlierAttempt,
     JournalRecord,
@@ -89,11 +90,15 @@ class JobState:
 
 @dataclass(frozen=True)
 class PartJob:
-    """Groups of one device that one job measures; its folder has its name, its plan stands beside that."""
+    """Groups of one device that one job measures; its folder has its name, its plan stands beside that.
+
+    ``before`` are the names of jobs of these groups that were lost.
+    """
 
     name: str
     groups: tuple[Group, ...]
     attempt: int = 1
+    before: tuple[str, ...] = ()
 
 
 class Engine(Protocol):
@@ -264,6 +269,7 @@ class PartJobs:
             yield from self.begin(self.cut(groups))
             yield from self.watch()
             self.engine.end(self.open_jobs)
+            yield from map(RunNote, self.engine.notes())
             for watched in list(self.jobs.values()):
                 yield from self.told(watched)
         finally:
@@ -290,10 +296,10 @@ class PartJobs:
                 job = PartJob(path.name, self.submission.groups)
                 yield Watched(job, folder, self.now, keys, versions=self.versions)
 
-    def cut(self, groups: Iterable[Group], attempt: int = 1) -> list[PartJob]:
+    def cut(self, groups: Iterable[Group], attempt: int = 1, before: tuple[str, ...] = ()) -> list[PartJob]:
         """Jobs of ``groups``, in their order, each of one device."""
         found = [
-            PartJob(f"part-{number}", chosen, attempt)
+            PartJob(f"part-{number}", chosen, attempt, before)
             for number, chosen in enumerate(cut(groups, self.options.groups_per_job), self.number + 1)
         ]
         self.number += len(found)
@@ -428,7 +434,8 @@ class PartJobs:
             or self.now - watched.heard > self.options.lost_s
             or (state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED)
         ):
-            return state.words, state.again
+            own = "" if watched.started else first_line(excerpt(self.engine.log(watched.job)))
+            return ": ".join(filter(None, (state.words, own))), state.again
         return None
 
     def again(self, watched: Watched, words: str, again: bool) -> Iterator[Yield]:
@@ -447,8 +454,9 @@ class PartJobs:
         if may_again and watched.killed:
             held = tuple(self.marked(each, job) for each in watched.killed.values())
             yield Attempted(held, Again.INFRASTRUCTURE)
-        jobs = self.cut(charged, job.attempt + 1) if may_again else []
-        jobs += self.cut(spared, job.attempt)
+        before = (*job.before, job.name)
+        jobs = self.cut(charged, job.attempt + 1, before) if may_again else []
+        jobs += self.cut(spared, job.attempt, before)
         if jobs:
             count = sum(len(each.groups) for each in jobs)
             yield RunNote(

@@ -49,9 +49,12 @@ END_S = 90.0
 """Seconds that cancelled jobs may take: longer than a usual KillWait, with what follows it."""
 AWAY_S = 600.0
 """Seconds that they wait for a controller that does not answer: else two jobs would measure one group."""
+HINT = "the words of --executor-option sbatch=... are those of sbatch: man sbatch"
 MOST_TASKS = 1000
 """Tasks of an array: Slurm's own default for MaxArraySize is 1001."""
 FIELDS = ("JobArrayID", "State", "RestartCnt", "exit_code", "NodeList", "Reason")
+REFUSED = "BadConstraints"
+"""The reason of a job that Slurm lists, and that sbatch was told it cannot have."""
 QUEUED = frozenset({"PENDING", "CONFIGURING"})
 CANCELLED = frozenset({"CANCELLED", "REVOKED"})
 OVER = CANCELLED | {
@@ -84,15 +87,18 @@ class SlurmOptions(PartOptions):
     torchgauge: str = ""
 
     def words_for(self, device: str) -> list[str]:
-        """The further words for sbatch, for jobs of ``device``; raises ``ValueError`` for an open quote."""
-        return shlex.split(self.sbatch.replace("{device}", device))
+        """The further words for sbatch, for jobs of ``device``; raises :class:`UsageError`."""
+        try:
+            return shlex.split(self.sbatch.replace("{device}", device))
+        except ValueError as error:
+            raise UsageError(f"executor option sbatch={self.sbatch!r}: {error}", hint=HINT) from None
 
 
 @dataclass
 class Slurm:
-    """The jobs of one run; ``over`` are tasks that hold no node any more.
+    """The jobs of one run; ``over`` are tasks that hold no node any more, ``nodes`` where each is or was.
 
-    The ``mark`` of this command is in the names of its scripts.
+    The ``mark`` of this command is in the names of its scripts. ``news`` are for :meth:`notes`.
     """
 
     submission: Submission
@@ -100,6 +106,8 @@ class Slurm:
     tasks: dict[str, str] = field(default_factory=dict)
     logs: dict[str, Path] = field(default_factory=dict)
     over: set[str] = field(default_factory=set)
+    nodes: dict[str, str] = field(default_factory=dict)
+    news: list[str] = field(default_factory=list)
     mark: str = field(default_factory=partial(token_hex, 4))
 
     @property
@@ -115,8 +123,9 @@ class Slurm:
         return f"torchgauge-{self.submission.plan.run_id}"
 
     def notes(self) -> Sequence[str]:
-        """Nothing: what Slurm says is said of its jobs."""
-        return ()
+        """Jobs that could not be cancelled: what else Slurm says is said of its jobs."""
+        news, self.news = self.news, []
+        return news
 
     def called(self, job: PartJob) -> str:
         """``slurm job 12_3``."""
@@ -131,30 +140,39 @@ class Slurm:
         self._cancel(None)
 
     def start(self, jobs: Sequence[PartJob]) -> Mapping[str, str]:
-        """Submit an array for the jobs of each device; sbatch's own words for those that it refuses."""
+        """Submit an array for the jobs of each device; sbatch's own words for those that it refuses.
+
+        What a job on some node has lost is measured on another one, if there is any.
+        """
         refused: dict[str, str] = {}
         left = [job for job in jobs if job.name not in self.tasks]
-        for device, of_device in groupby(left, key=lambda job: job.groups[0].device.name):
-            chosen = list(of_device)
+        for (_, nodes), alike in groupby(left, key=self._kind):
+            chosen = list(alike)
             for first in range(0, len(chosen), MOST_TASKS):
-                refused.update(self._submit(device, chosen[first : first + MOST_TASKS]))
+                refused.update(self._submit(chosen[first : first + MOST_TASKS], nodes))
         return refused
 
-    def _submit(self, device: str, jobs: Sequence[PartJob]) -> dict[str, str]:
-        """Submit one array; an array that Slurm has already, whose number was lost on the way, is taken."""
-        words, text = self.submitted(device, jobs)
+    def _kind(self, job: PartJob) -> tuple[str, str]:
+        """The device of ``job``, and the nodes that lost earlier jobs of its groups, as sbatch takes them."""
+        tasks = (self.tasks.get(name, "") for name in job.before)
+        nodes = sorted({self.nodes[task] for task in tasks if task in self.nodes})
+        return job.groups[0].device.name, ",".join(nodes)
+
+    def _submit(self, jobs: Sequence[PartJob], nodes: str) -> dict[str, str]:
+        """Submit one array, if possible not on ``nodes``; one that Slurm has already is taken.
+
+        Of two refusals the second counts: before it the controller may just have been away.
+        """
+        words, text = self.submitted(jobs)
         script = Path(words[-1])
         listed = "".join(" ".join([job.name, *(group.id for group in job.groups)]) + "\n" for job in jobs)
         write_atomically(script.with_suffix(".txt"), listed.encode())
         write_atomically(script, text.encode())
         number, refusal = self._number(script), ""
-        for _ in range(2):  # a controller that answers between two refusals means them
+        for elsewhere in ([f"--exclude={nodes}"] if nodes else [], []):
             if not number:
-                done = self._ask("sbatch", *words)
-                refusal = _in_a_line(done)
-                number = (
-                    self._number(script) if done.returncode else done.stdout.split()[-1].partition(";")[0]
-                )
+                refusal = _in_a_line(self._ask("sbatch", *elsewhere, *words))
+                number = self._number(script)
         if not number:
             return dict.fromkeys((job.name for job in jobs), refusal)
         for task, job in enumerate(jobs):
@@ -162,8 +180,11 @@ class Slurm:
             self.logs[job.name] = script.with_name(f"{script.stem}-{task}.out")
         return {}
 
-    def submitted(self, device: str, jobs: Sequence[PartJob]) -> tuple[list[str], str]:
-        """The words that sbatch gets for an array of ``jobs``, which end with a script, and its text."""
+    def submitted(self, jobs: Sequence[PartJob]) -> tuple[list[str], str]:
+        """The words that sbatch gets for an array of ``jobs``, which end with a script, and its text.
+
+        Of words that are there twice the last one counts: jobs are found by their name.
+        """
         script = self.folder / f"array-{jobs[0].name}-{self.mark}.sh"
         text = SCRIPT.format(
             run_id=self.submission.plan.run_id,
@@ -173,17 +194,16 @@ class Slurm:
             more=f" {MIXED}" if self.submission.mixed else "",
         )
         words = [
-            *("--parsable", "--exclusive", "--no-requeue", f"--job-name={self.job_name}"),
-            *(f"--array=0-{len(jobs) - 1}", f"--output={script.with_suffix('')}-%a.out"),
-            *self.options.words_for(device),
-            str(script),
+            *("--exclusive", "--no-requeue", *self.options.words_for(jobs[0].groups[0].device.name)),
+            *(f"--job-name={self.job_name}", f"--array=0-{len(jobs) - 1}"),
+            *(f"--output={script.with_suffix('')}-%a.out", str(script)),
         ]
         return words, text
 
     def _number(self, script: Path) -> str:
-        """The number of the array that runs ``script``; empty where Slurm has none."""
-        lines = self._queue("ArrayJobID", "Command")
-        return next((number for number, command in lines if command == str(script)), "")
+        """The number of the array that runs ``script``; empty where Slurm has none but what it refused."""
+        lines = self._queue("ArrayJobID", "Command", "Reason")
+        return next((n for n, command, why in lines if command == str(script) and why != REFUSED), "")
 
     def look(self) -> Mapping[str, JobState]:
         """What squeue says of each job; raises :class:`EngineAwayError` where it does not answer."""
@@ -217,12 +237,14 @@ class Slurm:
                 if not self.submission.cancelled() and clock.steady() - began < AWAY_S:
                     answered = clock.steady()
             time.sleep(min(0.5, self.options.poll_s))
+        self.news.append(f"jobs may still run: Slurm did not end them. Try: scancel --name={self.job_name}")
 
     def _states(self) -> dict[str, tuple[JobState, bool]]:
         """State by array task, and whether it may still hold a node; raises as :meth:`_queue` does."""
         lines = self._queue(*FIELDS)
         found = {line[0]: (state_of(*line[1:6]), line[1] not in OVER) for line in lines}
         self.over |= {task for task, (_, active) in found.items() if not active}
+        self.nodes |= {line[0]: line[4] for line in lines if line[4]}
         return found
 
     def _queue(self, *fields: str) -> list[list[str]]:
@@ -284,13 +306,9 @@ def _refusal(words: Sequence[str]) -> str:
     job = ("--exclusive", *words, "--wrap=true")
     if not ask("sbatch", "--test-only", *job).returncode:
         return ""
-    done = ask(
-        "sbatch", "--parsable", "--job-name=torchgauge-words", *job[:-1], "--begin=now+365days", job[-1]
-    )
-    if done.returncode:
-        return _in_a_line(done)
-    ask("scancel", done.stdout.split()[-1].partition(";")[0])
-    return ""
+    done = ask("sbatch", *job, "--begin=now+365days", "--job-name=torchgauge-words")
+    ask("scancel", "--name=torchgauge-words")
+    return _in_a_line(done) if done.returncode else ""
 
 
 def _in_a_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -319,16 +337,9 @@ class SlurmExecutor:
     def refuse(self, options: SlurmOptions, devices: Sequence[str]) -> None:
         """Raise :class:`UsageError` for words that sbatch refuses: no job would ever start."""
         for device in devices:
-            try:
-                said = _refusal(options.words_for(device))
-            except ValueError as error:
-                said = str(error)
-            if said:
+            if said := _refusal(options.words_for(device)):
                 self.ready(options)  # a controller that is away refuses nothing
-                raise UsageError(
-                    f"sbatch refuses jobs for {device}: {said}",
-                    hint="the words of --executor-option sbatch=... are those of sbatch: man sbatch",
-                )
+                raise UsageError(f"sbatch refuses jobs for {device}: {said}", hint=HINT)
 
     def jobs(self, options: SlurmOptions, plan: Plan) -> Iterator[str]:
         """Each job, and the words and the script that submit the first array."""
@@ -343,7 +354,7 @@ class SlurmExecutor:
             yield f"job {job.name} on {job.groups[0].device}: {of}"
         device = jobs[0].groups[0].device.name
         first = [job for job in jobs if job.groups[0].device.name == device][:MOST_TASKS]
-        words, text = Slurm(nothing, options).submitted(device, first)
+        words, text = Slurm(nothing, options).submitted(first)
         yield from ("", shlex.join(["sbatch", *words]), "", *text.splitlines())
 
     def fleet(self, options: SlurmOptions) -> list[FleetDevice]:
