@@ -274,6 +274,18 @@ def test_words_for_sbatch_cannot_hide_the_jobs(sandbox: Any, place: Any) -> None
     assert_measured_once(sandbox, place, 1)
 
 
+def test_a_store_may_have_any_name(make_sandbox: Any, place: Any, tmp_path: Path) -> None:
+    """Spaces, quotes, and what sbatch itself would replace in the path of an output."""
+    folder = tmp_path / "it's 100%x $HOME"
+    folder.mkdir()
+    box = make_sandbox()
+    box.environment.update(place.environment)
+    box.store_path = folder / "store"
+    done = box.measure(*SLOW, *place.words())
+    assert done.returncode == 0, done.stderr
+    assert_measured_once(box, place, 1)
+
+
 def test_words_with_which_sbatch_submits_nothing_end_with_its_own(sandbox: Any, place: Any) -> None:
     """It ends well, and Slurm has no job."""
     done = sandbox.measure(*SLOW, *place.words(sbatch="--test-only"))
@@ -426,15 +438,16 @@ echo "sbatch: error: Job violates accounting policy" >&2
 exit 1
 """
     )
-    done = sandbox.measure(*SLOW, *place.words(groups_per_job="1"))
+    done = sandbox.measure(*SLOW, *place.words(groups_per_job="1", sbatch="--comment='a night'"))
     assert done.returncode == 3
     lost(assert_whole(sandbox))
     why = "6 infra (lost_worker): it was refused: sbatch: error: Job violates accounting policy"
     assert done.stderr.count(f"\n{why}\n") == 1, done.stderr
     (door / "first-sbatch").unlink()
-    again = ("--resume", "latest", "--retry", "infra", "--store", str(sandbox.store_path))
-    done = sandbox.run("run", *again, *place.words())
+    typed = re.findall("^incomplete; measure them again with: torchgauge (.*)$", done.stderr, re.MULTILINE)
+    done = sandbox.run(*shlex.split(typed[0]))
     assert done.returncode == 0, done.stderr
+    assert "submitted slurm job" in done.stderr  # no machine but the nodes has the devices
     assert {row.status for row in assert_whole(sandbox)} == {Status.PASS}
 
 

@@ -31,7 +31,7 @@ def test_the_gap_of_a_run_is_filled(sandbox: Any) -> None:
     """The command that the summary names measures what is infra; the row has the attempt that broke."""
     said = broken(sandbox, "idle").stderr
     folder = sandbox.folder().path
-    assert f"measure them again with: torchgauge run --resume {folder} --retry infra" in said
+    assert f"measure them again with: torchgauge run --resume {folder} --executor idle --retry infra" in said
     assert "2 infra (lost_worker): executor 'idle' ended without reporting this case" in said
     done = resumed(sandbox, "--retry", "infra")
     assert done.returncode == 0, done.stderr

@@ -124,6 +124,14 @@ def executor_options(name: str, given: Mapping[str, str], *, ask: bool = True) -
     return options
 
 
+def chosen_words(name: str, options: Any) -> tuple[str, ...]:
+    """The words that choose the executor ``name`` with ``options``; none for the one that needs none."""
+    options = options or NoOptions()
+    changed = sorted(vars(options).items() - vars(type(options)()).items())
+    more = (word for key, value in changed for word in ("--executor-option", f"{key}={value}"))
+    return () if name == "local" else ("--executor", name, *more)
+
+
 def shown_jobs(name: str, options: Any, plan: Plan) -> Iterable[str]:
     """The jobs that the executor ``name`` would start for ``plan``, in lines; none where it has no jobs."""
     jobs = getattr(registry.load("torchgauge.executors", name), "jobs", None)

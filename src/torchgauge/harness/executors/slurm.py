@@ -193,10 +193,11 @@ class Slurm:
             command=self.options.torchgauge or shlex.join([sys.executable, "-m", "torchgauge.cli.main"]),
             more=f" {MIXED}" if self.submission.mixed else "",
         )
+        escaped = str(script.with_suffix("")).replace("%", "%%")
         words = [
             *("--exclusive", "--no-requeue", *self.options.words_for(jobs[0].groups[0].device.name)),
             *(f"--job-name={self.job_name}", f"--array=0-{len(jobs) - 1}"),
-            *(f"--output={script.with_suffix('')}-%a.out", str(script)),
+            *(f"--output={escaped}-%a.out", str(script)),
         ]
         return words, text
 

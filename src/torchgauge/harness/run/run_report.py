@@ -37,7 +37,8 @@ class RunReport:
     ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
     model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
     their measurements; ``skipped`` has those that no data file declares. ``missing`` counts rows that make
-    the run incomplete by what they share, which is not the job of an executor.
+    the run incomplete by what they share, which is not the job of an executor. ``chosen`` are the words of
+    the command line that the run needs again to go on.
     """
 
     run_id: str
@@ -57,6 +58,7 @@ class RunReport:
     missing: Counter[tuple[Status, Cause | None, str]] = field(default_factory=Counter)
     interrupted: bool = False
     out_of_budget: bool = False
+    chosen: tuple[str, ...] = ()
     latencies: list[CaseLatency] = field(default_factory=list)
 
     @property

@@ -18,13 +18,13 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.counted import counted
 from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError, UsageError
-from torchgauge.harness.executors.executor import Executor, Submission, Yield
+from torchgauge.harness.executors.executor import Executor, Submission, Yield, chosen_words
 from torchgauge.harness.executors.silence import Silence, SilentExecutorError
 from torchgauge.harness.run.disk_space import require_space
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.row_keeper import RowKeeper
 from torchgauge.harness.run.run_report import RunReport
-from torchgauge.harness.run.versions import Versions
+from torchgauge.harness.run.versions import MIXED, Versions
 from torchgauge.processes.cursor import show_cursor
 from torchgauge.processes.kept_process import leave
 from torchgauge.records import Again, Group, Plan, Status
@@ -70,7 +70,8 @@ class Campaign:
         if folder is None:
             require_space(self.store.path, len(self.plan.cases))
             folder = self.store.begin(self.plan)
-        report = RunReport(self.plan.run_id, len(self.plan.cases))
+        words = (*chosen_words(self.executor, self.options), *([MIXED] if self.mixed else []))
+        report = RunReport(self.plan.run_id, len(self.plan.cases), chosen=words)
         try:
             with stop_on_interrupt(lambda: self.progress.doing, folder.path) as stop:
                 self._measure(folder, report, stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -38,15 +39,15 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
     before = read_rows([str(store)]).last_passed if left_out else frozenset()
     lost = [each for each in left_out if each.case.key in before]
     lines, folder = report_lines(report, lost), store / "runs" / report.run_id
+    resume = ["torchgauge", "run", "--resume", str(folder), *report.chosen]
     if report.interrupted:
-        lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
+        lines.append(f"interrupted; go on with: {shlex.join(resume)}")
     elif report.out_of_budget:
-        lines.append(f"the budget is spent; go on with: torchgauge run --resume {folder}")
+        lines.append(f"the budget is spent; go on with: {shlex.join(resume)}")
     elif report.incomplete:
-        again = " ".join(
-            f"--retry {each.value}" for each in Status if each in INCOMPLETE and report.counts[each]
-        )
-        lines.append(f"incomplete; measure them again with: torchgauge run --resume {folder} {again}")
+        for status in Status:
+            resume += ["--retry", status.value] * (status in INCOMPLETE and report.counts[status] > 0)
+        lines.append(f"incomplete; measure them again with: {shlex.join(resume)}")
     elif not report.telling:
         lines.append("nothing was measured, so this run says nothing of any model")
     lines += [f"run {report.run_id} in {store}", f"logs in {folder / 'logs'}"]
