@@ -204,6 +204,21 @@ def test_a_job_whose_worker_is_killed_is_started_again(sandbox: Any, place: Any)
     assert "was lost: FAILED" in said
 
 
+def test_what_a_node_lost_is_measured_there_where_no_other_is_up(sandbox: Any, place: Any) -> None:
+    """Slurm would take a job for the node that is drained, and let it wait for ever."""
+    opened = gate(sandbox, 1)
+    place.cluster.run("scontrol", "update", "NodeName=two", "State=DRAIN", "Reason=test")
+    try:
+        command = started(sandbox, place, "--prefetch", "1", attempts="3")
+        sandbox.wait_for_rows(1)
+        os.kill(running_worker(sandbox), signal.SIGKILL)
+        (opened / "open").touch()
+        ended(command, 0)
+    finally:
+        place.cluster.run("scontrol", "update", "NodeName=two", "State=RESUME")
+    assert {dict(row.facts)["node"] for row in assert_whole(sandbox)} == {"one"}
+
+
 def test_a_case_that_costs_every_job_its_life_ends_alone(sandbox: Any, place: Any) -> None:
     """Its row has Slurm's words; the others are measured."""
     opened = gate(sandbox, 1)

@@ -53,8 +53,6 @@ HINT = "the words of --executor-option sbatch=... are those of sbatch: man sbatc
 MOST_TASKS = 1000
 """Tasks of an array: Slurm's own default for MaxArraySize is 1001."""
 FIELDS = ("JobArrayID", "State", "RestartCnt", "exit_code", "NodeList", "Reason")
-REFUSED = "BadConstraints"
-"""The reason of a job that Slurm lists, and that sbatch was told it cannot have."""
 QUEUED = frozenset({"PENDING", "CONFIGURING"})
 CANCELLED = frozenset({"CANCELLED", "REVOKED"})
 OVER = CANCELLED | {
@@ -159,19 +157,19 @@ class Slurm:
         return job.groups[0].device.name, ",".join(nodes)
 
     def _submit(self, jobs: Sequence[PartJob], nodes: str) -> dict[str, str]:
-        """Submit one array, if possible not on ``nodes``; one that Slurm has already is taken.
-
-        Of two refusals the second counts: before it the controller may just have been away.
-        """
+        """Submit one array, not on ``nodes`` where others are up; one that Slurm has already is taken."""
         words, text = self.submitted(jobs)
         script = Path(words[-1])
         listed = "".join(" ".join([job.name, *(group.id for group in job.groups)]) + "\n" for job in jobs)
         write_atomically(script.with_suffix(".txt"), listed.encode())
         write_atomically(script, text.encode())
         number, refusal = self._number(script), ""
-        for elsewhere in ([f"--exclude={nodes}"] if nodes else [], []):
+        elsewhere = [f"--exclude={nodes}", *words]
+        if nodes and not self._ask("sbatch", "--test-only", *elsewhere).returncode:
+            words = elsewhere
+        for _ in range(2):  # a controller that answers between two refusals means them
             if not number:
-                refusal = _in_a_line(self._ask("sbatch", *elsewhere, *words))
+                refusal = _in_a_line(self._ask("sbatch", *words))
                 number = self._number(script)
         if not number:
             return dict.fromkeys((job.name for job in jobs), refusal)
@@ -202,9 +200,9 @@ class Slurm:
         return words, text
 
     def _number(self, script: Path) -> str:
-        """The number of the array that runs ``script``; empty where Slurm has none but what it refused."""
-        lines = self._queue("ArrayJobID", "Command", "Reason")
-        return next((n for n, command, why in lines if command == str(script) and why != REFUSED), "")
+        """The number of the array that runs ``script``; empty where Slurm has none."""
+        lines = self._queue("ArrayJobID", "Command")
+        return next((number for number, command in lines if command == str(script)), "")
 
     def look(self) -> Mapping[str, JobState]:
         """What squeue says of each job; raises :class:`EngineAwayError` where it does not answer."""
