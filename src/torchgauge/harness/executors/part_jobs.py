@@ -76,7 +76,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True)
 class JobState:
-    """What an engine says of a job, with ``words`` of its own.
+    """What an engine says of a job, with ``words`` of its own, and the ``node`` that has or had it.
 
     ``again`` is false where it is not to be tried once more: somebody cancelled it. ``told`` is true where
     its folder cannot grow any more, so that nothing is to be waited for.
@@ -86,6 +86,7 @@ class JobState:
     words: str = ""
     again: bool = True
     told: bool = False
+    node: str = ""
 
 
 @dataclass(frozen=True)
@@ -394,6 +395,11 @@ class PartJobs:
         result = replace(result, attempt=before + result.attempt, attempts=attempts)
         return replace(result, facts=tuple(sorted(facts.items())))
 
+    def placed(self, job: PartJob) -> str:
+        """What people know the job as, with its node."""
+        state = self.states.get(job.name)
+        return self.engine.called(job) + (f" on {state.node}" if state and state.node else "")
+
     def looked_at(self, watched: Watched, state: JobState | None) -> Iterator[Yield]:
         """Take what the job has measured, and decide whether it has ended or is lost."""
         state = state or JobState(Stage.UNKNOWN, "nothing is known of it")
@@ -460,7 +466,7 @@ class PartJobs:
         if jobs:
             count = sum(len(each.groups) for each in jobs)
             yield RunNote(
-                f"{self.engine.called(job)} was lost: {words}; "
+                f"{self.placed(job)} was lost: {words}; "
                 f"{counted(count, 'group is', 'groups are')} started again"
             )
         yield from self.begin(jobs)
@@ -474,7 +480,7 @@ class PartJobs:
         if log.is_file():
             shutil.copyfile(log, to / JOB_LOG)
             context = RowContext(log=f"logs/{name}/{JOB_LOG}", log_excerpt=excerpt(log))
-        reason = f"{self.engine.called(watched.job)}: {words}"
+        reason = f"{self.placed(watched.job)}: {words}"
         return [
             self.marked(
                 row(

@@ -275,18 +275,16 @@ def state_of(state: str, restarts: str, code: str, nodes: str, reason: str) -> J
     a job of its own.
     """
     words = f"{state} ({reason})" if reason not in ("", "None") else state
-    if nodes:
-        words += f" on {nodes}"
     if restarts not in ("", "0"):
-        return JobState(Stage.ENDED, f"Slurm requeued it: {words}")
+        return JobState(Stage.ENDED, f"Slurm requeued it: {words}", node=nodes)
     if state in QUEUED:
         return JobState(Stage.WAITING, words)
     if state not in OVER:
-        return JobState(Stage.RUNNING, words)
+        return JobState(Stage.RUNNING, words, node=nodes)
     if code.isdecimal() and int(code):
         ended = os.waitstatus_to_exitcode(int(code))
         words += f", signal {-ended}" if ended < 0 else f", exit status {ended}"
-    return JobState(Stage.ENDED, words, again=state not in CANCELLED)
+    return JobState(Stage.ENDED, words, again=state not in CANCELLED, node=nodes)
 
 
 def ask(*command: str) -> subprocess.CompletedProcess[str]:

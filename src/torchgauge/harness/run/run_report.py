@@ -37,8 +37,8 @@ class RunReport:
     ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
     model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
     their measurements; ``skipped`` has those that no data file declares. ``missing`` counts rows that make
-    the run incomplete by what they share, which is not the job of an executor. ``chosen`` are the words of
-    the command line that the run needs again to go on.
+    the run incomplete by what they share, which is neither the job of an executor nor its node. ``chosen``
+    are the words of the command line that the run needs again to go on.
     """
 
     run_id: str
@@ -98,8 +98,9 @@ class RunReport:
         if undeclared_skip(result.status, result.cause):
             self.skipped.append(slim)
         if result.status in INCOMPLETE and result.cause not in (Cause.CANCELLED, Cause.BUDGET):
-            job = str(dict(result.facts).get("job", ""))
-            reason = result.reason.removeprefix(f"{job}: ")
+            job, reason = str(dict(result.facts).get("job", "")), result.reason
+            if job and reason.startswith(job):  # and its node
+                reason = reason.partition(": ")[2]
             self.missing[result.status, result.cause, reason] += 1
         if result.status is Status.UNSUPPORTED:
             self.unsupported.append(slim)
