@@ -64,7 +64,7 @@ class Written:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.git_host = GitHost(folder / "git host", "owner/project")
+        self.git_host = GitHost(folder / "git_host", "owner/project")
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
         seen = [str(Path(torchgauge.__file__).parents[1]), sysconfig.get_path("purelib")]
@@ -113,7 +113,7 @@ class Written:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    return Written(tmp_path_factory.mktemp("a fresh repository"))
+    return Written(tmp_path_factory.mktemp("fresh"))
 
 
 def test_a_written_night_is_measured_published_and_judged(written: Written) -> None:
