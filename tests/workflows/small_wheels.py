@@ -7,6 +7,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+_BACKEND = """\
+import zipfile
+def build_wheel(folder, *_):
+    name = "project-1.0-py3-none-any.whl"
+    about = "project-1.0.dist-info"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        wheel.writestr("project.py", "")
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\\nName: project\\nVersion: 1.0\\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return name
+"""
+PROJECT_FILES = MappingProxyType(
+    {
+        "backend.py": _BACKEND,
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+    }
+)
+"""The files of a project of one module, which pip builds and installs without a network."""
+
 
 def wheel(
     folder: Path,

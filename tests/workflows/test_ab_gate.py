@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from small_wheels import PROJECT_FILES
 
 import torchgauge
 from torchgauge.cli.main import cli
@@ -182,6 +183,22 @@ def test_a_build_is_made_by_the_command_of_its_pool(tmp_path) -> None:
     python = make_by_command(tmp_path / "work" / "night-1", command, tmp_path / "checkout", "2.12.0")
     assert python == tmp_path / "work" / "night-1" / "bin" / "python"
     assert (tmp_path / "checkout" / "made").read_text().splitlines() == [str(python.parent.parent), "2.12.0"]
+
+
+def test_a_side_that_is_a_checkout_has_what_its_pool_installs(tmp_path) -> None:
+    """The command runs in the checkout first, then pip installs that; nothing else is made so."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    for name, text in PROJECT_FILES.items():
+        (checkout / name).write_text(text)
+    install = "python -m pip --version >made; python -c 'import project' 2>>made || true"
+    python = make_environment(tmp_path / "work" / "base", str(checkout), install=install)
+    subprocess.run([python, "-c", "import project"], timeout=240, check=True)
+    said = (checkout / "made").read_text()
+    assert f"from {python.parent.parent}" in said
+    assert "No module named 'project'" in said
+    with pytest.raises(InfrastructureError, match="could not be installed"):
+        make_environment(tmp_path / "other", "--no-index nothing-like-it==9", install="echo 9 >&2; exit 1")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from act_runner import PROJECT, ActRun, GitHost
 from gate_parts import event as run_ended
 from gate_parts import gate_set, of, pull, report, zipped
 from github_server import TOKEN, GitHub, serving
-from small_wheels import wheel
+from small_wheels import PROJECT_FILES, wheel
 from test_pr_gate import OWN, pull_request
 
 import torchgauge
@@ -30,20 +30,6 @@ OTHERWISE = {
     "pip install torch==2.13.0 timm transformers": "pip install machine",
 }
 """What a test without a network has in the place of words of the page: all others stand as they are."""
-BACKEND = """\
-import zipfile
-def build_wheel(folder, *_):
-    name = "project-1.0-py3-none-any.whl"
-    about = "project-1.0.dist-info"
-    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
-        wheel.writestr("project.py", "")
-        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\\nName: project\\nVersion: 1.0\\n")
-        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        wheel.writestr(f"{about}/RECORD", "")
-    return name
-"""
-"""What builds a project without anything from a network."""
-BUILD = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
 SHARDS = {("hosted 1 of 2-1", "success"), ("hosted 2 of 2-2", "success")}  # act numbers the legs of a matrix
 SITE = {("Dashboard/Build", "success"), ("Dashboard/Deploy", "success")}
 
@@ -189,9 +175,11 @@ def test_a_pull_request_of_a_fresh_repository_passes_when_nothing_is_lacking(wri
     git_host = written.git_host
     git_host.git("config", "uploadpack.allowAnySHA1InWant", "true")
     assert "the repository still lacks a project for pip (pyproject.toml" in written.lacks
+    quick = documented().replace("budget: 30m", "budget: 30s").replace("[noop, mlp]", "[noop]")
+    git_host.commit({"torchgauge.yml": quick})
     body = gated(written, 77)
     assert "could not be installed" in body
-    git_host.commit({"pyproject.toml": BUILD, "backend.py": BACKEND})
+    git_host.commit(PROJECT_FILES)
     body = gated(written, 79)
     assert "| `hosted` | " in body
     for words in (
