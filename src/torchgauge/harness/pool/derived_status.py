@@ -160,7 +160,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
 def _out_of_memory(key: str, phase: Phase, reason: str) -> Outcome:
     """The outcome of a case whose process was ended for memory, which is not its own at the start."""
     if phase is Phase.START:
-        why = f"{reason}, before anything of it was loaded: others have the memory"
+        why = f"{reason}, before anything of the case was loaded"
         return Outcome(key, Status.INFRA, phase, Cause.KILLED, why)
     return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, reason)
 
