@@ -260,11 +260,22 @@ def _compilation_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
-    """The selection that the shared options describe; ``suite/model`` arguments become model patterns."""
+    """The selection that the shared options describe.
+
+    ``suite/model`` and ``file.py::model`` arguments become model patterns.
+    """
+    from torchgauge.suites.own.suite import is_own, name_to_children, resolve
+
     if not options["device"]:
         raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
     suites, models = [], list(options["models"])
     for name in (*suite, *options["more_suites"]):
+        if is_own(name):
+            own, model = resolve(name)
+            name_to_children(own)
+            suites.append(own.name)
+            models += [f"{own.name}/{model}"] if model else []
+            continue
         head, slash, _ = name.partition("/")
         suites.append(head)
         if slash:

@@ -73,7 +73,7 @@ def show(name: str, python: str | None, as_json: bool) -> None:
     from torchgauge.harness.planning.plan import load_suites
     from torchgauge.suites.check import CHECK
 
-    suite = load_suites([name])[name]
+    (suite,) = load_suites([name]).values()
     if as_json:
         say_json([asdict(model) for model in suite.models()])
         return
@@ -101,7 +101,7 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
     from torchgauge.errors import UsageError
     from torchgauge.harness.planning.plan import load_suites
 
-    suite = load_suites([name])[name]
+    (suite,) = load_suites([name]).values()
     fetcher = getattr(suite, "fetch", None)
     if fetcher is None:
         raise UsageError(
@@ -136,7 +136,7 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     from torchgauge.harness.planning.selection import check_plain_names, select_models
     from torchgauge.records import to_plain
 
-    suite = load_suites([name])[name]
+    (suite,) = load_suites([name]).values()
     patterns = tuple(filter(None, (each.strip() for each in (models or "").split(","))))
     check_plain_names({name: suite.models()}, patterns)
     entries = select_models(name, suite.models(), patterns, "full")

@@ -28,6 +28,7 @@ from torchgauge.harness.planning.plan import load_suite, load_suites, wanted_sui
 from torchgauge.processes.kept_process import scratch
 from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.capabilities import SCENARIOS
+from torchgauge.suites.own.suite import is_own
 from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
 
 
@@ -70,7 +71,8 @@ def suites_of(target: Interpreter, names: Sequence[str]) -> dict[str, Suite]:
     if target.own:
         return load_suites(names)
     known = _known(target, registry.SUITES)
-    return {name: _suite(target, name, known) for name in wanted_suites(known, names)}
+    suites = [_suite(target, name, known) for name in wanted_suites(known, names)]
+    return {suite.name: suite for suite in suites}
 
 
 def device_of(target: Interpreter, name: str) -> Device:
@@ -152,6 +154,8 @@ def refuse(target: Interpreter, groups: Sequence[Group], devices: Mapping[str, D
 
 
 def _suite(target: Interpreter, name: str, known: Sequence[str]) -> Suite:
+    if is_own(name):
+        return load_suite(name)
     plugin = target.plugin(registry.SUITES, name)
     if plugin is not None:
         _check_unique(target, plugin)

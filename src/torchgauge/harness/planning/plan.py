@@ -42,6 +42,7 @@ from torchgauge.suites.catalog import declared_parameters, workload_for
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.expectations import expectation_for
 from torchgauge.suites.lending import lender
+from torchgauge.suites.own.suite import is_own, name_to_children, resolve
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
@@ -58,8 +59,12 @@ BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
 
 
 def load_suites(names: Sequence[str]) -> dict[str, Suite]:
-    """The suites called ``names``; ``all`` stands for every suite of models but the toy one."""
-    return {name: load_suite(name) for name in wanted_suites(registry.names(registry.SUITES), names)}
+    """The suites called ``names``; ``all`` stands for every suite of models but the toy one.
+
+    A name may be that of a user's file (:mod:`torchgauge.suites.own`).
+    """
+    suites = [load_suite(name) for name in wanted_suites(registry.names(registry.SUITES), names)]
+    return {suite.name: suite for suite in suites}
 
 
 def load_suite(name: str) -> Suite:
@@ -67,6 +72,10 @@ def load_suite(name: str) -> Suite:
 
     A package's suite is asked for its models here, where what it raises has its name.
     """
+    if is_own(name):
+        own, _ = resolve(name)
+        name_to_children(own)
+        return own
     suite: Suite = registry.load(registry.SUITES, name)
     if registry.entry_points(registry.SUITES)[name].dist is None:
         return suite

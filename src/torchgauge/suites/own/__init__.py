@@ -1,0 +1,1 @@
+"""Python files of users as suites."""

@@ -1,0 +1,167 @@
+"""Build the models of a user's file in the worker, from what its functions return."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import random
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchgauge.records import AUTOCAST, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
+from torchgauge.suites.leaves import leaves
+from torchgauge.suites.placing import placed
+from torchgauge.suites.suite import HOST, BuiltWorkload
+
+EXPECTED = (
+    "expected a module with its inputs: `return module, (x,)`, `return module, {'x': x}`, "
+    "`return module, (x,), {'y': y}`, or a module with example_inputs()"
+)
+
+
+def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
+    """Return what the function of the user's file returns, on the host, in train or eval mode.
+
+    Raises what the file raises, ``TypeError`` for a result that is not a module with inputs, and
+    ``NotImplementedError`` for training without a loss.
+    """
+    file, function = Path(recipe["file"]), recipe["function"]
+    named = f"{file.name}: {function}()"
+    default = torch.get_default_dtype()
+    try:
+        source = _imported(file)
+        seed(workload.seed)
+        values = {
+            "batch": workload.batch,
+            "seed": workload.seed,
+            "device": HOST,
+            "dtype": torch.float32 if workload.dtype.startswith(AUTOCAST) else getattr(torch, workload.dtype),
+        }
+        returned = getattr(source, function)(**{name: values[name] for name in recipe["takes"]})
+    except SystemExit as error:
+        raise RuntimeError(f"{named} called sys.exit({error.code})") from error
+    finally:
+        changed = torch.get_default_dtype()
+        torch.set_default_dtype(default)
+        torch.set_default_device(None)
+    notes = (f"the file sets the default dtype to {changed}; it is {default}",) if changed != default else ()
+    module, args, kwargs = _parts(returned, named)
+    if isinstance(module, nn.Module) and (inner := getattr(module, "_orig_mod", None)) is not None:
+        module, notes = inner, (*notes, "the file compiles its module; each configuration compiles its own")
+    training = LOSS in wanted(workload)
+    if not isinstance(module, nn.Module):
+        module = Called(module)
+    module.train(training)
+    return BuiltWorkload(
+        module=module,
+        args=args,
+        kwargs=kwargs,
+        loss=_loss_of(source, args, kwargs, named) if training else None,
+        items_per_step=workload.batch if "batch" in recipe["takes"] else _first_size(args, kwargs),
+        item="item",
+        notes=notes,
+    )
+
+
+def seed(number: int) -> None:
+    """Seed PyTorch, Python and, where it is imported, numpy."""
+    torch.manual_seed(number)
+    random.seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number % (1 << 32))
+
+
+class Called(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy
+    """A module whose forward pass is a function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function returns."""
+        return self.function(*args, **kwargs)
+
+
+def _imported(file: Path) -> ModuleType:
+    """Import ``file`` as ``python FILE`` would find its neighbours, or as a part of its package."""
+    root = next(folder for folder in file.parents if not (folder / "__init__.py").exists())
+    name = ".".join(file.relative_to(root).with_suffix("").parts)
+    sys.path.insert(0, str(root))
+    sys.argv = [str(file)]
+    if "." in name:
+        return importlib.import_module(name.removesuffix(".__init__"))
+    if (known := sys.modules.get(name)) is not None and getattr(known, "__file__", None) == str(file):
+        return known
+    name = f"own_{name}" if name in sys.modules or name in sys.stdlib_module_names else name
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is not a Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _parts(returned: Any, named: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Return module, positional and keyword inputs of what a function ``returned``."""
+    parts = returned if isinstance(returned, tuple) else (returned,)
+    module, inputs = (parts[0] if parts else None), parts[1:]
+    if not callable(module) or isinstance(module, (type, torch.Tensor)) or len(inputs) > 2:
+        raise TypeError(f"{named} returned {_described(returned)}: {EXPECTED}")
+    if not inputs:
+        example = getattr(module, "example_inputs", None)
+        if not callable(example):
+            raise TypeError(f"{named} returned a module without inputs: {EXPECTED}")
+        inputs = (example(),)
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+    for given in inputs:
+        if isinstance(given, Mapping):
+            kwargs = dict(given)
+        else:
+            args = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if any(type(value).__module__ == "numpy" for value in (*args, *kwargs.values())):
+        raise TypeError(f"{named} returned arrays of numpy as inputs. Try: torch.from_numpy(array)")
+    return module, args, kwargs
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(type(part).__name__ for part in value)})"
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def _first_size(args: Any, kwargs: Any) -> int:
+    """Return the first dimension of the first input that has one, else 1: the items of a step."""
+    tensors = (leaf for _, leaf in leaves((args, kwargs), "") if isinstance(leaf, torch.Tensor) and leaf.ndim)
+    return max(1, next((int(tensor.shape[0]) for tensor in tensors), 1))
+
+
+def _loss_of(source: ModuleType, args: Any, kwargs: Any, named: str) -> Callable[[Any], Any]:
+    """Return the loss of an output: by ``loss(output, *inputs)`` of the file, or what the module returns."""
+    own = getattr(source, "loss", None)
+    inputs: dict[tuple[Any, Any], tuple[Any, Any]] = {}
+
+    def loss(output: Any) -> Any:
+        if own is not None:
+            first = next(leaf for _, leaf in leaves(output, "") if isinstance(leaf, torch.Tensor))
+            place = first.device, first.dtype
+            if place not in inputs:
+                inputs[place] = placed(None, args, kwargs, *place)[1:3]
+            return own(output, *inputs[place][0], **inputs[place][1])
+        found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", output)
+        if not isinstance(found, torch.Tensor) or found.numel() != 1:
+            raise NotImplementedError(
+                f"{named} has no loss: training needs a module that returns a scalar or an object with "
+                "`.loss`, or a function `loss(output, *inputs)` in the file"
+            )
+        return found.reshape(())
+
+    return loss
