@@ -57,7 +57,7 @@ def resolve(word: str) -> tuple[OwnSuite, str]:
     names = [model.name for model in suite.models()]
     if function and function not in names:
         why = dict(suite.others).get(function, f"it is not defined in {file.name}")
-        raise UsageError(f"{word}: {function} is no model: {why}", hint=_hint(names))
+        raise UsageError(f"{word}: {function} is no model: {why}", hint=f"{file.name}::{names[0]}")
     return suite, function
 
 
