@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 @click.option("--head-env", multiple=True, metavar="K=V", help="environment variable of the head alone")
 @click.option("--base-config", metavar="NAME", help="configuration of the base, instead of --config")
 @click.option("--head-config", metavar="NAME", help="configuration of the head, instead of --config")
+@click.option(
+    "--base-rev", metavar="REVISION", help="commit or branch that a file of yours is taken from as base"
+)
+@click.option("--head-rev", metavar="REVISION", help="the same as head (default: the files as they are)")
 @click.option("--control", is_flag=True, help="an A/A run: measure what is the same on both sides")
 @click.option("--no-control", is_flag=True, help="no A/A pairs beside the others")
 @click.option("--policy", metavar="FILE", help="tolerances and what gates (default: the built-in policy)")
@@ -149,6 +153,7 @@ def _spec(side: str, options: dict[str, Any]) -> SideSpec:
     from torchgauge.records.comparison import SideSpec
 
     python, configuration = options[side], options[f"{side}_config"] or ""
+    revision = options[f"{side}_rev"] or ""
     variables = tuple(sorted(_variable(f"--{side}-env", text) for text in options[f"{side}_env"]))
     typed = [f"{name}={value}" for name, value in variables]
     shown = [hide_told(word) for word in typed]
@@ -157,8 +162,10 @@ def _spec(side: str, options: dict[str, Any]) -> SideSpec:
         *([python] if python else []),
         *shown,
         *([configuration] if configuration else []),
+        *([revision] if revision else []),
     ]
-    return SideSpec(" ".join(words) or side, python or "", variables, configuration)
+    as_it_is = "the files as they are" if options["base_rev"] or options["head_rev"] else side
+    return SideSpec(" ".join(words) or as_it_is, python or "", variables, configuration, revision)
 
 
 def _variable(option: str, text: str) -> tuple[str, str]:

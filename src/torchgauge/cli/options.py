@@ -10,7 +10,7 @@ import click
 
 from torchgauge.cli.option_values import LEAST_WORKER, THREADS, Bytes, CommaList, FiniteRange, named, pairs
 from torchgauge.errors import UsageError
-from torchgauge.harness.planning.selection import Selection
+from torchgauge.harness.planning.selection import Selection, suites_and_models
 from torchgauge.records import PRETRAINED, RANDOM_WEIGHTS, Provenance, RunSettings
 from torchgauge.records.case import MOST_PROCESSES
 
@@ -260,30 +260,14 @@ def _compilation_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
-    """The selection that the shared options describe.
-
-    ``suite/model`` and ``file.py::model`` arguments become model patterns.
-    """
-    from torchgauge.suites.own.suite import is_own, name_to_children, resolve
-
+    """The selection that the shared options describe."""
     if not options["device"]:
         raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
-    suites, models = [], list(options["models"])
-    for name in (*suite, *options["more_suites"]):
-        if is_own(name):
-            own, model = resolve(name)
-            name_to_children(own)
-            suites.append(own.name)
-            models += [f"{own.name}/{model}"] if model else []
-            continue
-        head, slash, _ = name.partition("/")
-        suites.append(head)
-        if slash:
-            models.append(name)
+    suites, models = suites_and_models((*suite, *options["more_suites"]))
     return Selection(
-        suites=tuple(dict.fromkeys(suites)),
+        suites=suites,
         devices=options["device"],
-        models=tuple(models),
+        models=(*options["models"], *models),
         modes=options["mode"],
         configurations=options["config"],
         dtypes=options["dtype"],

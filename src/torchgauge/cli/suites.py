@@ -70,10 +70,10 @@ def show(name: str, python: str | None, as_json: bool) -> None:
     from dataclasses import asdict
 
     from torchgauge.harness.interpreter.interpreter import interpreter
-    from torchgauge.harness.planning.plan import load_suites
+    from torchgauge.harness.planning.plan import load_suite
     from torchgauge.suites.check import CHECK
 
-    (suite,) = load_suites([name]).values()
+    suite = load_suite(name)
     if as_json:
         say_json([asdict(model) for model in suite.models()])
         return
@@ -99,9 +99,9 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
     from pathlib import Path
 
     from torchgauge.errors import UsageError
-    from torchgauge.harness.planning.plan import load_suites
+    from torchgauge.harness.planning.plan import load_suite
 
-    (suite,) = load_suites([name]).values()
+    suite = load_suite(name)
     fetcher = getattr(suite, "fetch", None)
     if fetcher is None:
         raise UsageError(
@@ -132,11 +132,11 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     from torchgauge.errors import NothingSelectedError, UsageError
     from torchgauge.harness.interpreter import install as pip
     from torchgauge.harness.interpreter.interpreter import interpreter
-    from torchgauge.harness.planning.plan import load_suites
+    from torchgauge.harness.planning.plan import load_suite
     from torchgauge.harness.planning.selection import check_plain_names, select_models
     from torchgauge.records import to_plain
 
-    (suite,) = load_suites([name]).values()
+    suite = load_suite(name)
     patterns = tuple(filter(None, (each.strip() for each in (models or "").split(","))))
     check_plain_names({name: suite.models()}, patterns)
     entries = select_models(name, suite.models(), patterns, "full")

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 
 from torchgauge.records.case import Case
-from torchgauge.records.codec import SCHEMA_VERSION, Scalar, digest
+from torchgauge.records.codec import LATER, SCHEMA_VERSION, Scalar, digest
 from torchgauge.records.plan import Group, Provenance, RunSettings
 from torchgauge.records.result import Outcome
 
@@ -56,12 +56,16 @@ UNSEEN = "outputs_unseen"
 
 @dataclass(frozen=True)
 class SideSpec:
-    """What executes one side: interpreter, variables of its own and, if it asks for one, a configuration."""
+    """What executes one side: interpreter, variables of its own and, if it asks for one, a configuration.
+
+    ``revision`` is the commit that it takes a user's files from; empty for files as they are.
+    """
 
     label: str
     python: str
     variables: tuple[tuple[str, str], ...] = ()
     configuration: str = ""
+    revision: str = field(default="", metadata={LATER: True})
 
 
 @dataclass(frozen=True)

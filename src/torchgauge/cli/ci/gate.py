@@ -226,18 +226,16 @@ def _side(name: str, options: dict[str, Any], fallback: str) -> Any:
 
 
 def _selection(suite: tuple[str, ...], options: dict[str, Any], config: Config | None, device: str) -> Any:
-    from torchgauge.harness.planning.selection import Selection
+    from torchgauge.harness.planning.selection import Selection, suites_and_models
 
     chosen = config.campaign if config else None
     device = options["device"] or device
     if not device:
         raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
-    suites = tuple(dict.fromkeys(name.partition("/")[0] for name in suite)) or (
-        chosen.suites if chosen else ()
-    )
+    suites, patterns = suites_and_models(suite)
+    suites = suites or (chosen.suites if chosen else ())
     if not suites:
         raise UsageError("no suite is named", hint="torchgauge suites lists them")
-    patterns = tuple(name for name in suite if "/" in name)
     return Selection(
         suites=suites,
         devices=(device,),

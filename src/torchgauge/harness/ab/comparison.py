@@ -41,6 +41,8 @@ from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import Store
 from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.model_code import digests_of
+from torchgauge.suites.own.revision import commits_of
+from torchgauge.suites.own.suite import word_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
@@ -129,8 +131,9 @@ def planned_comparison(
     base_there, head_there = (
         examined.get(python) or interpreter(python or None, option=option) for python, option in sides
     )
-    base = replace(request.base, python=base_there.path)
-    head = replace(request.head, python=head_there.path)
+    commits = commits_of(request.selection.suites, request.base.revision, request.head.revision)
+    base = replace(request.base, python=base_there.path, revision=commits[0])
+    head = replace(request.head, python=head_there.path, revision=commits[1])
     _check_difference(base, head, control=request.control)
     if not request.settings.accuracy:
         raise UsageError(
@@ -144,7 +147,7 @@ def planned_comparison(
         selection = replace(selection, configurations=names)
     there = {Side.BASE: base_there, Side.HEAD: head_there}
     selection = replace(selection, devices=devices_of_either(selection.devices, there))
-    suites = suites_of_either(there, selection.suites)
+    suites = suites_of_either(there, selection.suites, {Side.BASE: base, Side.HEAD: head})
     parts = {}
     for side in (Side.HEAD, Side.BASE):
         check_scenarios(there[side], selection.modes)
@@ -199,7 +202,7 @@ def resumed_comparison(
     specs = {Side.BASE: plan.base, Side.HEAD: plan.head}
     _check_values_kept(specs.values())
     there = {side: interpreter(each.python) for side, each in specs.items()}
-    suites = suites_of_either(there, [group.workload.suite for group in plan.groups])
+    suites = suites_of_either(there, [*map(word_of, plan.groups)], specs)
     for side, spec in specs.items():
         devices = find_devices(sorted({str(group.device) for group in plan.groups}), there[side])
         setups[side] = _side(spec, SideParts(there[side], suites[side], devices), plan.groups)
@@ -287,15 +290,12 @@ def _check_difference(base: SideSpec, head: SideSpec, *, control: bool) -> None:
         raise UsageError(
             "only one side has a configuration of its own", hint="--base-config NAME --head-config NAME"
         )
-    same = (base.python, base.variables, base.configuration) == (
-        head.python,
-        head.variables,
-        head.configuration,
-    )
+    same = replace(base, label="") == replace(head, label="")
     if same and not control:
         raise UsageError(
-            "base and head are the same: interpreter, environment variables and configuration",
-            hint="--base PYTHON, --base-env K=V or --base-config NAME; or --control to measure an A/A run",
+            "base and head are the same: interpreter, environment variables, configuration and revision",
+            hint="--base PYTHON, --base-env K=V, --base-config NAME or --base-rev REVISION; "
+            "or --control to measure an A/A run",
         )
     if control and not same:
         raise UsageError(

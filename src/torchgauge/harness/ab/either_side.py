@@ -19,7 +19,8 @@ from torchgauge.harness.planning.selection import Selection, parse_shard
 from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.harness.run.campaigns import expand_devices
 from torchgauge.records import Group
-from torchgauge.records.comparison import Side
+from torchgauge.records.comparison import Side, SideSpec
+from torchgauge.suites.own.suite import OwnSuite
 from torchgauge.suites.suite import Suite
 
 Suites = Mapping[str, Suite]
@@ -40,8 +41,12 @@ def devices_of_either(names: tuple[str, ...], there: Mapping[Side, Interpreter])
     return tuple(dict.fromkeys(name for found in expanded for name in found))
 
 
-def suites_of_either(there: Mapping[Side, Interpreter], names: Sequence[str]) -> dict[Side, Suites]:
+def suites_of_either(
+    there: Mapping[Side, Interpreter], names: Sequence[str], specs: Mapping[Side, SideSpec]
+) -> dict[Side, Suites]:
     """The suites called ``names`` on both sides; one that only the other side knows is there without models.
+
+    Where a side of ``specs`` names a revision, each side has files of users at its own.
 
     Raises :class:`UnknownNameError` for a name that neither side knows, and :class:`UsageError` where
     nothing of a named suite can be built.
@@ -51,7 +56,7 @@ def suites_of_either(there: Mapping[Side, Interpreter], names: Sequence[str]) ->
     for side in Side:
         for name in dict.fromkeys(names):
             try:
-                found[side].update(suites_of(there[side], [name]))
+                found[side].update(_at(suites_of(there[side], [name]), side, specs))
             except UnknownNameError as error:
                 lost[name] = error
         check_available(found[side], names)
@@ -60,6 +65,15 @@ def suites_of_either(there: Mapping[Side, Interpreter], names: Sequence[str]) ->
         if name not in known:
             raise unknown
     return {side: {name: found[side].get(name) or _gone(name) for name in known} for side in Side}
+
+
+def _at(suites: Suites, side: Side, specs: Mapping[Side, SideSpec]) -> Suites:
+    if not any(spec.revision for spec in specs.values()):
+        return suites
+    return {
+        name: suite.at(specs[side].revision) if isinstance(suite, OwnSuite) else suite
+        for name, suite in suites.items()
+    }
 
 
 def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> tuple[Group, ...]:

@@ -29,7 +29,8 @@ def judge_for(comparison: Comparison, policy: Policy) -> JudgeOf:
 
     def judge_of(environments: Sequence[Environment]) -> Judging:
         history = history_of(comparison.store, environments, comparison.clock.now())
-        return Judge(policy, history, plan.pairs, plan.max_launches)
+        revisions = bool(plan.base.revision or plan.head.revision)
+        return Judge(policy, history, plan.pairs, plan.max_launches, other_code=revisions)
 
     return judge_of
 

@@ -90,7 +90,7 @@ class LaunchHosts:
         if side is Side.HEAD or not pair.control:
             return side.value
         base, head = self.specs[Side.BASE], self.specs[Side.HEAD]
-        alike = (base.python, base.variables) == (head.python, head.variables)
+        alike = (base.python, base.variables, base.revision) == (head.python, head.variables, head.revision)
         return Side.BASE.value if alike else TWIN
 
     def _key(self, side: Side, pair: Pair) -> Key:

@@ -24,7 +24,7 @@ from torchgauge.harness.interpreter.interpreter import (
     ask_plugins,
     require_torch,
 )
-from torchgauge.harness.planning.plan import load_suite, load_suites, wanted_suites
+from torchgauge.harness.planning.plan import by_name, load_suite, load_suites, wanted_suites
 from torchgauge.processes.kept_process import scratch
 from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.capabilities import SCENARIOS
@@ -71,8 +71,7 @@ def suites_of(target: Interpreter, names: Sequence[str]) -> dict[str, Suite]:
     if target.own:
         return load_suites(names)
     known = _known(target, registry.SUITES)
-    suites = [_suite(target, name, known) for name in wanted_suites(known, names)]
-    return {suite.name: suite for suite in suites}
+    return by_name(_suite(target, name, known) for name in wanted_suites(known, names))
 
 
 def device_of(target: Interpreter, name: str) -> Device:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from torchgauge import registry
@@ -42,7 +42,7 @@ from torchgauge.suites.catalog import declared_parameters, workload_for
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.expectations import expectation_for
 from torchgauge.suites.lending import lender
-from torchgauge.suites.own.suite import is_own, name_to_children, resolve
+from torchgauge.suites.own.suite import OwnSuite, is_own, resolve
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
@@ -61,10 +61,21 @@ BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
 def load_suites(names: Sequence[str]) -> dict[str, Suite]:
     """The suites called ``names``; ``all`` stands for every suite of models but the toy one.
 
-    A name may be that of a user's file (:mod:`torchgauge.suites.own`).
+    Where a name is the path of a user's file (:mod:`torchgauge.suites.own`), the suite has a name of its own.
     """
-    suites = [load_suite(name) for name in wanted_suites(registry.names(registry.SUITES), names)]
-    return {suite.name: suite for suite in suites}
+    return by_name(load_suite(name) for name in wanted_suites(registry.names(registry.SUITES), names))
+
+
+def by_name(suites: Iterable[Suite]) -> dict[str, Suite]:
+    """``suites`` by their names; raises :class:`UsageError` for two files of one name."""
+    named: dict[str, Suite] = {}
+    for suite in suites:
+        other = named.setdefault(suite.name, suite)
+        if isinstance(suite, OwnSuite) and suite != other:
+            raise UsageError(
+                f"two suites are called {suite.name}: {suite.doc} {other.doc}", hint="rename one of the files"
+            )
+    return named
 
 
 def load_suite(name: str) -> Suite:
@@ -73,9 +84,7 @@ def load_suite(name: str) -> Suite:
     A package's suite is asked for its models here, where what it raises has its name.
     """
     if is_own(name):
-        own, _ = resolve(name)
-        name_to_children(own)
-        return own
+        return resolve(name)[0]
     suite: Suite = registry.load(registry.SUITES, name)
     if registry.entry_points(registry.SUITES)[name].dist is None:
         return suite

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import RANDOM_WEIGHTS, Shape
+from torchgauge.suites.own.suite import is_own, resolve
 from torchgauge.suites.suite import ModelEntry
 
 TIERS = ("smoke", "standard", "full")
@@ -66,6 +67,24 @@ class CaseName:
     seed: int | None = None
     weights: str = RANDOM_WEIGHTS
     shape: Shape = ()
+
+
+def suites_and_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Suites and model patterns that ``words`` name: ``suite``, ``suite/model``, ``file.py::function``.
+
+    A file is named by its path; raises :class:`UsageError` for one that is not there.
+    """
+    suites, models = [], []
+    for word in words:
+        if is_own(word):
+            own, model = resolve(word)
+            suites.append(str(own.file))
+            models += [f"{own.name}/{model}"] if model else []
+            continue
+        suite, slash, _ = word.partition("/")
+        suites.append(suite)
+        models += [word] if slash else []
+    return tuple(dict.fromkeys(suites)), tuple(models)
 
 
 def parse_case_id(text: str) -> CaseName:

@@ -47,6 +47,7 @@ from torchgauge.results.reopened import reopen
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.model_code import digests_of
+from torchgauge.suites.own.suite import word_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
@@ -266,7 +267,7 @@ def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dic
     Raises :class:`UsageError` for an absent suite or device, and for data or model code that differs from
     the plan.
     """
-    suites = suites_of(there, list(dict.fromkeys(group.workload.suite for group in plan.groups)))
+    suites = suites_of(there, list(dict.fromkeys(map(word_of, plan.groups))))
     refuse_changed_digests(plan, suites.values())
     return suites, find_devices(sorted({str(group.device) for group in plan.groups}), there)
 

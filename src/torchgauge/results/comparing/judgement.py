@@ -67,6 +67,7 @@ class Judge:
         max_launches: int = 12,
         *,
         abba_blocks: int = DEFAULT_ABBA_BLOCKS,
+        other_code: bool = False,
     ) -> None:
         self._policy, self._abba_blocks = policy, abba_blocks
         self._evidence = {
@@ -76,6 +77,7 @@ class Judge:
                 max_launches,
                 {each: prior for each in KNOWN if (prior := history.prior(pair, each)) is not None},
                 quarantine=history.quarantined(pair),
+                other_code=other_code,
             )
             for pair in pairs
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from torchgauge.records import METRICS
+from torchgauge.records import METRICS, Realised
 from torchgauge.records.comparison import Launch, Pair
 from torchgauge.results.comparing.estimators import (
     Estimator,
@@ -83,6 +83,8 @@ class PairEvidence:
     """One pair with its rule and its launches; by metric its own history, and what the run's cases share.
 
     ``quarantine`` is the reason, empty for none; ``waited`` says why CPU time took the place of clean steps.
+    Where the sides have ``other_code`` of a user, they are compared whatever they build: ``models`` says how
+    that differs.
     """
 
     pair: Pair
@@ -98,6 +100,8 @@ class PairEvidence:
     waited: str = ""
     failed: bool = False
     mismatch: str = ""
+    other_code: bool = False
+    models: str = ""
 
     def levels(self, rule: Rule) -> Levels:
         """Error and tolerance of one look by ``rule``; three times the tolerance in quarantine."""
@@ -117,7 +121,10 @@ class PairEvidence:
         """Take a launch: estimate it, or keep the reason why that cannot be."""
         stage = self.fresh if launch.confirms else self.first
         stage.launches.append(launch)
-        self.mismatch = self.mismatch or _mismatch(launch)
+        if self.other_code:
+            self.models = self.models or _models(launch)
+        else:
+            self.mismatch = self.mismatch or _mismatch(launch)
         failed = unfit(launch)
         if failed:
             self.unusable.append(f"launch {launch.number}: {failed}")
@@ -249,14 +256,25 @@ def _mismatch(launch: Launch) -> str:
     base, head = launch.base.realised, launch.head.realised
     if base is None or head is None or base.hash == head.hash:
         return ""
-    differing = [
-        f"{name} {ours} against {theirs}"
-        for name, ours, theirs in (
-            ("parameters", base.parameters, head.parameters),
-            ("buffers", base.buffers, head.buffers),
-            ("inputs", base.inputs, head.inputs),
-        )
-        if ours != theirs
-    ]
+    differing = [f"{name} {ours} against {theirs}" for name, ours, theirs in _differing(base, head)]
     detail = f" ({', '.join(differing)})" if differing else ""
     return f"base realised {base.hash} and head {head.hash}: they did not compute the same{detail}"
+
+
+def _models(launch: Launch) -> str:
+    """Return how the models of both sides of ``launch`` differ; empty where nothing shows that they do."""
+    base, head = launch.base.realised, launch.head.realised
+    if base is None or head is None or base.hash == head.hash:
+        return ""
+    differing = [f"base {ours}, head {theirs} {name}" for name, ours, theirs in _differing(base, head)]
+    return f"the models differ: {'; '.join(differing) or 'names, shapes or dtypes of their tensors'}"
+
+
+def _differing(base: Realised, head: Realised) -> list[tuple[str, object, object]]:
+    names = ("parameters", "buffers", "inputs")
+    both = [(name, getattr(base, name), getattr(head, name)) for name in names]
+    return [
+        (name, *(f"{each:,}" if isinstance(each, int) else each for each in (ours, theirs)))
+        for name, ours, theirs in both
+        if ours != theirs
+    ]

@@ -254,6 +254,8 @@ def _left_out(evidence: PairEvidence) -> str:
     timings = evidence.first.timings + evidence.fresh.timings
     bad = sum(timing.latency.bad_steps for timing in timings)
     parts = [f"{bad} steps with impossible times left out"] if bad else []
+    if evidence.models:
+        parts.append(evidence.models)
     if evidence.waited:
         parts.append(evidence.waited)
     if evidence.unusable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import random
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,16 +15,24 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchgauge.errors import MissingPackageError
 from torchgauge.records import AUTOCAST, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.leaves import leaves
 from torchgauge.suites.placing import placed
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
-EXPECTED = (
-    "expected a module with its inputs: `return module, (x,)`, `return module, {'x': x}`, "
-    "`return module, (x,), {'y': y}`, or a module with example_inputs()"
-)
+STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
+    "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "number of threads": (torch.get_num_threads, torch.set_num_threads),
+    "recording of gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
+}
+"""What a file may change for the whole process, and what is put back."""
+_NO_DEVICE = re.compile("not compiled with|NVIDIA driver|GPUs are available")
+"""What PyTorch says of a device that it was not built for, or that this machine lacks."""
+_NOT_THEIRS = {"torchgauge", "__main__", *sys.stdlib_module_names}
+TRY = "Try: return module, (x,)"
+"""What a function returns; keyword inputs are a mapping in the place of the tuple, or after it."""
 
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
@@ -34,9 +43,9 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     """
     file, function = Path(recipe["file"]), recipe["function"]
     named = f"{file.name}: {function}()"
-    default = torch.get_default_dtype()
+    kept = {what: get() for what, (get, _) in STATE.items()}
     try:
-        source = _imported(file)
+        source = _imported(file, recipe.get("tree", ""))
         seed(workload.seed)
         values = {
             "batch": workload.batch,
@@ -45,13 +54,29 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
             "dtype": torch.float32 if workload.dtype.startswith(AUTOCAST) else getattr(torch, workload.dtype),
         }
         returned = getattr(source, function)(**{name: values[name] for name in recipe["takes"]})
+        if "tree" in recipe:
+            _refuse_elsewhere(Path(recipe["tree"]), Path(recipe["repository"]))
     except SystemExit as error:
         raise RuntimeError(f"{named} called sys.exit({error.code})") from error
+    except ModuleNotFoundError as error:
+        top = str(error.name).partition(".")[0]
+        message = f"{file.name} imports {error.name}, which is neither beside it nor installed"
+        raise MissingPackageError(message, hint=f"pip install {top}") from error
+    except (AssertionError, RuntimeError) as error:
+        if not _NO_DEVICE.search(str(error)):
+            raise
+        hint = "leave the device out: the module is built on the host and then moved"
+        raise RuntimeError(f"{named} needs a device that is not here ({error}). Try: {hint}") from error
     finally:
-        changed = torch.get_default_dtype()
-        torch.set_default_dtype(default)
+        changed = {what: get() for what, (get, _) in STATE.items()}
+        for what, (_, put_back) in STATE.items():
+            put_back(kept[what])
         torch.set_default_device(None)
-    notes = (f"the file sets the default dtype to {changed}; it is {default}",) if changed != default else ()
+    notes = tuple(
+        f"{file.name} sets the {what} to {changed[what]}; it is {kept[what]}"
+        for what in STATE
+        if changed[what] != kept[what]
+    )
     module, args, kwargs = _parts(returned, named)
     if isinstance(module, nn.Module) and (inner := getattr(module, "_orig_mod", None)) is not None:
         module, notes = inner, (*notes, "the file compiles its module; each configuration compiles its own")
@@ -59,6 +84,8 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     if not isinstance(module, nn.Module):
         module = Called(module)
     module.train(training)
+    if training and not any(parameter.requires_grad for parameter in module.parameters()):
+        raise NotImplementedError(f"{named} returned a module without parameters, which cannot be trained")
     return BuiltWorkload(
         module=module,
         args=args,
@@ -90,11 +117,15 @@ class Called(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy
         return self.function(*args, **kwargs)
 
 
-def _imported(file: Path) -> ModuleType:
-    """Import ``file`` as ``python FILE`` would find its neighbours, or as a part of its package."""
+def _imported(file: Path, tree: str = "") -> ModuleType:
+    """Import ``file`` as ``python FILE`` would find its neighbours, or as a part of its package.
+
+    In the ``tree`` of a revision, packages of the tree take the place of those that are installed.
+    """
     root = next(folder for folder in file.parents if not (folder / "__init__.py").exists())
     name = ".".join(file.relative_to(root).with_suffix("").parts)
-    sys.path.insert(0, str(root))
+    sys.path[:0] = [str(root), *((str(Path(tree, "src")), tree) if tree else ())]
+    sys.path.append(str(file.parent))
     sys.argv = [str(file)]
     if "." in name:
         return importlib.import_module(name.removesuffix(".__init__"))
@@ -109,16 +140,34 @@ def _imported(file: Path) -> ModuleType:
     return module
 
 
+def _refuse_elsewhere(tree: Path, repository: Path) -> None:
+    """Raise :class:`MissingPackageError` for a module of ``repository`` from outside its ``tree``."""
+    for name, module in [*sys.modules.items()]:
+        top, file = name.partition(".")[0], getattr(module, "__file__", None)
+        if top in _NOT_THEIRS or not file or not Path(file).is_absolute() or Path(file).is_relative_to(tree):
+            continue
+        path = Path(file).resolve()
+        local = path.is_relative_to(repository) and not {"site-packages", "dist-packages"} & {*path.parts}
+        copies = (
+            base / part for base in (tree, tree / "src") for part in (f"{top}.py", f"{top}/__init__.py")
+        )
+        if not path.is_relative_to(tree) and (local or any(copy.is_file() for copy in copies)):
+            raise MissingPackageError(
+                f"module {name} is imported from {path}, not from the revision in {tree}",
+                hint=f"pip uninstall {top}, or a file that imports {top} from a folder of the repository",
+            )
+
+
 def _parts(returned: Any, named: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Return module, positional and keyword inputs of what a function ``returned``."""
     parts = returned if isinstance(returned, tuple) else (returned,)
     module, inputs = (parts[0] if parts else None), parts[1:]
     if not callable(module) or isinstance(module, (type, torch.Tensor)) or len(inputs) > 2:
-        raise TypeError(f"{named} returned {_described(returned)}: {EXPECTED}")
+        raise TypeError(f"{named} returned {_described(returned)}, not a module with its inputs. {TRY}")
     if not inputs:
         example = getattr(module, "example_inputs", None)
         if not callable(example):
-            raise TypeError(f"{named} returned a module without inputs: {EXPECTED}")
+            raise TypeError(f"{named} returned a module without inputs. {TRY}, or give it example_inputs()")
         inputs = (example(),)
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}

@@ -2,38 +2,51 @@
 
 ``torchgauge run mine.py`` lists the functions from the syntax tree; only workers import the file. A suite is
 named by the path of its file below the repository's root, with dots between the folders, so that a series
-goes on wherever the command is typed. :data:`VARIABLE` tells child processes the files of these names.
+goes on wherever the command is typed. Selections and plans hold the path itself.
 """
 
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from torchgauge.errors import UsageError
+from torchgauge.records import Group
 from torchgauge.suites.model_code import MODEL_CODE, builder_file, code_digest
+from torchgauge.suites.own.revision import repository_of, state_of, tree_of
 from torchgauge.suites.suite import ModelEntry, Unavailable
 
-VARIABLE = "TORCHGAUGE_FILES"
-"""The variable with the files that were named on the command line, a path in each line."""
 TAKEN = ("batch", "dtype", "device", "seed")
 """What a function may take, by name."""
 LOSS = "loss"
 """The function of a file that maps the output and the inputs to a loss."""
 TIERS = ("smoke", "standard", "full")
+INSTALLED = ("site-packages", "dist-packages")
 _MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
-_RESERVED = re.compile(r"[:@\[\]=,/\s]")
-"""Characters that separate the parts of a case id."""
+_RESERVED = re.compile(r"[^\w.+-]")
+"""Characters that separate the parts of a case id, or stand for others in a pattern."""
 
 
 def is_own(word: str) -> bool:
     """Return whether ``word`` names a file or an importable module, and not a suite by its name."""
-    return word.partition("::")[0].endswith(".py") or bool(_MODULE.fullmatch(word))
+    path = word.endswith((".py", ".ipynb", "/")) or word.startswith((".", "/", "~")) or "::" in word
+    return path or bool(_MODULE.fullmatch(word))
+
+
+def word_of(group: Group) -> str:
+    """Return the word that loads the suite of ``group``: the path of its file, or its name."""
+    recipe = group.recipe
+    if not is_own(group.workload.suite):
+        return group.workload.suite
+    if "tree" in recipe:
+        return str(
+            Path(str(recipe["repository"]), Path(str(recipe["file"])).relative_to(str(recipe["tree"])))
+        )
+    return str(recipe["file"])
 
 
 def resolve(word: str) -> tuple[OwnSuite, str]:
@@ -42,7 +55,7 @@ def resolve(word: str) -> tuple[OwnSuite, str]:
     ``word`` is ``FILE.py``, ``FILE.py::function``, ``package.module:function`` or the name of such a suite.
     Raises :class:`UsageError` where there is no such file, or it defines no such function.
     """
-    text, _, function = word.partition("::")
+    text, _, function = word.rpartition("::") if not word.endswith(".py") and "::" in word else (word, "", "")
     if module := _MODULE.fullmatch(word):
         text, function = module[1], module[2]
         file = _module_file(text)
@@ -56,27 +69,22 @@ def resolve(word: str) -> tuple[OwnSuite, str]:
     suite = OwnSuite(file)
     names = [model.name for model in suite.models()]
     if function and function not in names:
-        why = dict(suite.others).get(function, f"it is not defined in {file.name}")
-        raise UsageError(f"{word}: {function} is no model: {why}", hint=f"{file.name}::{names[0]}")
+        why = dict(suite.others).get(function, f"{file.name} does not define it")
+        raise UsageError(f"{word}: {function} is not a model: {why}", hint=f"{text}::{names[0]}")
     return suite, function
-
-
-def name_to_children(suite: OwnSuite) -> None:
-    """Add the file of ``suite`` to those that child processes find by name; raise for two of one name."""
-    files = [file for file in os.environ.get(VARIABLE, "").splitlines() if file]
-    for other in map(Path, files):
-        if other != suite.file and OwnSuite(other).name == suite.name:
-            raise UsageError(
-                f"{suite.file} and {other} are both called {suite.name}", hint="rename one of the files"
-            )
-    os.environ[VARIABLE] = "\n".join(dict.fromkeys([*files, str(suite.file)]))
 
 
 @dataclass(frozen=True)
 class OwnSuite:
-    """The functions of ``file``, which is read and never imported in this process."""
+    """The functions of ``file``, which is read and never imported in this process.
+
+    As one side of a comparison of revisions it lies in ``tree``, which holds a revision of ``repository``.
+    """
 
     file: Path
+    tree: Path | None = None
+    repository: Path | None = None
+    state: str = ""
     builder: str = "torchgauge.suites.own.models:build"
     preload: tuple[str, ...] = ()
     install_hint: str = "pip install what the file imports"
@@ -85,9 +93,10 @@ class OwnSuite:
 
     @cached_property
     def name(self) -> str:
-        """The path of the file below the repository's root, or its name outside one; dots for slashes."""
-        root = next((folder for folder in self.file.parents if (folder / ".git").exists()), self.file.parent)
-        return _RESERVED.sub("_", ".".join(self.file.relative_to(root).parts))
+        """The path of the file below the root of its repository or packages, with dots for slashes."""
+        tops = (folder for folder in self.file.parents if _is_top(folder))
+        top = self.tree or next(tops, _package_root(self.file))
+        return _RESERVED.sub("_", ".".join(self.file.relative_to(top).parts))
 
     @property
     def doc(self) -> str:
@@ -101,8 +110,25 @@ class OwnSuite:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return which public functions are no models, and why."""
-        return tuple(f"{self.file.name}: {name} is no model: {why}" for name, why in self.others)
+        """Return which public functions are not models, and why."""
+        others = [f"{self.file.name}: {name} is not a model: {why}" for name, why in self.others]
+        return (*((self.state,) if self.state else ()), *others)
+
+    def at(self, commit: str) -> OwnSuite:
+        """Return the suite of the same file in ``commit`` of its repository; empty for the files as they are.
+
+        Raises :class:`UsageError` where the file is in no repository, or ``commit`` does not have it.
+        """
+        root = repository_of(self.file)
+        tree, path = tree_of(root, commit) if commit else root, self.file.relative_to(root)
+        if not (tree / path).is_file():
+            hint = f"git -C {root} log --oneline -- {path}"
+            raise UsageError(f"{path} is not in revision {commit[:12]} of {root}", hint=hint)
+        state = "" if commit else state_of(root)
+        text = (
+            f"{root} is measured as it is, with {state}; a revision has no untracked files" if state else ""
+        )
+        return replace(self, file=tree / path, tree=tree, repository=root, state=text)
 
     def models(self) -> tuple[ModelEntry, ...]:
         """Return an entry for each function that can be called; raises :class:`UsageError` for none."""
@@ -116,12 +142,16 @@ class OwnSuite:
 
     @property
     def others(self) -> tuple[tuple[str, str], ...]:
-        """Name of each public function that is no model, and why."""
+        """Return the name of each public function that is not a model, and why."""
         return self._functions[1]
 
-    def code(self, model: str, recipe: dict[str, object], builder: str) -> dict[str, str]:  # noqa: ARG002
+    def code(self, model: str, recipe: dict[str, object], builder: str) -> dict[str, str]:
         """Return the fact that names the code of each model: the file with its local imports."""
         return {MODEL_CODE: self.digest}
+
+    @property
+    def _place(self) -> dict[str, object]:
+        return {"tree": str(self.tree), "repository": str(self.repository)} if self.tree else {}
 
     @cached_property
     def _functions(self) -> tuple[tuple[ModelEntry, ...], tuple[tuple[str, str], ...]]:
@@ -152,7 +182,7 @@ class OwnSuite:
             name=node.name,
             tiers=TIERS,
             batch={"inference": batch, "training": batch},
-            recipe={"file": str(self.file), "function": node.name, "takes": taken},
+            recipe={"file": str(self.file), "function": node.name, "takes": taken, **self._place},
         )
 
 
@@ -160,19 +190,26 @@ def _file(text: str) -> Path:
     """Return the file that ``text`` names: a path, or the name of a suite of this kind."""
     path = Path(text).expanduser()
     if path.is_dir():
-        raise UsageError(f"{text} is a folder", hint="name a file in it, for example model.py")
+        files = sorted(file.name for file in path.glob("*.py")) or ["model.py"]
+        raise UsageError(f"{text} is a folder", hint=f"a file in it: torchgauge run {path / files[0]}")
+    if path.is_file() and path.suffix != ".py":
+        raise UsageError(f"{text} is not a Python file", hint="a file whose name ends in .py")
     if path.is_file():
         return path.resolve()
-    for file in map(Path, os.environ.get(VARIABLE, "").splitlines()):
-        if file.is_file() and OwnSuite(file).name == text:
-            return file
     here = Path.cwd()
-    root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
-    parts = text.removesuffix(".py").split(".")
-    for start in (here, root):
-        if (file := start.joinpath(*parts).with_suffix(".py")).is_file():
-            return file.resolve()
+    pattern = text.removesuffix(".py").replace(".", "/").replace("_", "?") + ".py"
+    for start in dict.fromkeys((here, next(filter(_is_top, here.parents), here))):
+        for file in start.glob(pattern.lstrip("/")):
+            if OwnSuite(file).name == text:
+                return file.resolve()
+    if (installed := _module_file(text.removesuffix(".py"))) and OwnSuite(installed).name == text:
+        return installed
     raise UsageError(f"{text}: there is no such file", hint=f"ls {path.parent}")
+
+
+def _is_top(folder: Path) -> bool:
+    """Return whether names of suites are relative to ``folder``: it holds a repository, or packages."""
+    return (folder / ".git").exists() or folder.name in INSTALLED
 
 
 def _module_file(module: str) -> Path | None:
@@ -180,7 +217,7 @@ def _module_file(module: str) -> Path | None:
     here = Path.cwd().joinpath(*module.split("."))
     for file in (here.with_suffix(".py"), here / "__init__.py"):
         if file.is_file():
-            return file
+            return file.resolve()
     try:
         found = builder_file(f"{module}:")
     except (ImportError, ValueError):

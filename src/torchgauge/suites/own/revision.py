@@ -1,0 +1,107 @@
+"""A git revision of the repository that holds a user's file, as a folder for one side of a comparison.
+
+Files are written from git's objects by an index of their own, so that the repository keeps no trace: not even
+after a kill, which removes the folder (:func:`torchgauge.processes.kept_process.new_scratch`).
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from torchgauge.counted import counted
+from torchgauge.errors import UsageError
+from torchgauge.processes.kept_process import new_scratch, remove_scratch, run
+from torchgauge.processes.passed_variables import Purpose, passed
+
+SUBMODULE = "160000"
+"""The mode of a submodule in an index of git."""
+
+
+def repository_of(file: Path) -> Path:
+    """Return the root of the git repository that holds ``file``; raises :class:`UsageError` for none."""
+    hint = f"a file in a repository: git init {file.parent}; or --base PYTHON, which compares interpreters"
+    return Path(_git(file.parent, "rev-parse", "--show-toplevel", hint=hint).strip()).resolve()
+
+
+def commit_of(repository: Path, revision: str) -> str:
+    """Return the commit that ``revision`` names; raises :class:`UsageError` where it names none."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    try:
+        return _git(repository, *words).strip()
+    except UsageError as error:
+        raise UsageError(
+            f"{repository} has no revision {revision!r}",
+            hint=f"git -C {repository} branch --all; a branch of another repository: git fetch first",
+        ) from error
+
+
+def commits_of(words: Sequence[str], *revisions: str) -> list[str]:
+    """Return the commit of each of ``revisions`` in the repository that holds the files ``words``.
+
+    An empty one stays so: files as they are. Raises :class:`UsageError` where a suite is not a file, and for
+    files of several repositories.
+    """
+    if not any(revisions):
+        return [*revisions]
+    if others := [word for word in words if not word.endswith(".py")]:
+        hint = "torchgauge ab mine.py --base-rev REVISION"
+        raise UsageError(
+            f"a revision is one of a file's repository, and {others[0]} is not a file", hint=hint
+        )
+    root, *more = dict.fromkeys(repository_of(Path(word)) for word in words)
+    if more:
+        raise UsageError(f"the files lie in two repositories: {root} and {more[0]}", hint="one of them alone")
+    commits = [commit_of(root, revision) if revision else "" for revision in revisions]
+    if "" in commits and not state_of(root) and commit_of(root, "HEAD") in commits:
+        hint = "an older one as --base-rev; or --control to measure an A/A run"
+        raise UsageError(f"base and head are the same: {root} is at that commit, without a change", hint=hint)
+    return commits
+
+
+def state_of(repository: Path) -> str:
+    """Return how many files of ``repository`` are changed or untracked, without results of torchgauge."""
+    results = ":(exclude,glob)**/torchgauge-results/**"
+    words = ("status", "--porcelain", "--untracked-files=all", "--", ".", results)
+    lines = _git(repository, *words).splitlines()
+    untracked = sum(line.startswith("??") for line in lines)
+    parts = [(len(lines) - untracked, "changed file"), (untracked, "untracked file")]
+    return ", ".join(counted(count, what) for count, what in parts if count)
+
+
+@cache
+def tree_of(repository: Path, commit: str) -> Path:
+    """Return a temporary folder with the files of ``commit``, which goes with this process."""
+    scratch = new_scratch("revision")
+    atexit.register(remove_scratch, scratch)
+    tree = Path(scratch).resolve() / commit[:12]
+    _write(repository, commit, tree, Path(scratch, "index"))
+    return tree
+
+
+def _write(repository: Path, commit: str, tree: Path, index: Path) -> None:
+    """Write the files of ``commit`` and of its submodules to ``tree``."""
+    _git(repository, "read-tree", "--reset", commit, index=index)
+    _git(repository, "checkout-index", "--all", f"--prefix={tree}/", index=index)
+    for line in _git(repository, "ls-files", "--stage", "-z", index=index).split("\0"):
+        facts, _, path = line.partition("\t")
+        if not facts.startswith(SUBMODULE):
+            continue
+        if not (repository / path / ".git").exists():
+            command = f"git -C {repository} submodule update --init {path}"
+            raise UsageError(f"submodule {path} of {repository} is not initialised", hint=command)
+        _write(repository / path, facts.split()[1], tree / path, index)
+
+
+def _git(folder: Path, *words: str, index: Path | None = None, hint: str = "git status") -> str:
+    environment = passed(Purpose.GIT) | ({"GIT_INDEX_FILE": str(index)} if index else {})
+    try:
+        done = run(["git", "-C", str(folder), *words], environment)
+    except OSError as error:
+        raise UsageError("git cannot be started", hint="install git") from error
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise UsageError(f"git {words[0]} in {folder}: {lines[-1] if lines else 'it failed'}", hint=hint)
+    return done.stdout

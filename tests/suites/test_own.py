@@ -1,0 +1,315 @@
+"""A Python file as a suite, from the command line: what is found in it, what runs, and what mistakes get."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from torchgauge.cli.main import cli
+from torchgauge.errors import UsageError
+from torchgauge.records import Result, Status
+from torchgauge.results.journal import results
+from torchgauge.results.store import Store
+
+pytestmark = pytest.mark.torch
+
+GOOD = """
+import sys
+import threading
+import torch
+from neighbour import WIDTH
+
+print("imported with", sys.argv)
+torch.set_default_dtype(torch.float64)
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+def plain():
+    return torch.nn.Linear(WIDTH, 4), (torch.ones(2, WIDTH),)
+
+def named(batch=3):
+    class Scaled(torch.nn.Module):
+        def forward(self, x, *, factor):
+            return x * factor
+    return Scaled(), (torch.ones(batch, 2),), {"factor": torch.tensor(2.0)}
+
+def exemplary(dtype, device, seed):
+    assert (dtype, device) == (torch.float32, "cpu")
+    class Example(torch.nn.Module):
+        def forward(self, x):
+            return x.relu()
+        def example_inputs(self):
+            return (torch.full((5, 2), float(seed)),)
+    return Example()
+
+def compiled():
+    return torch.compile(torch.nn.Linear(4, 4)), torch.ones(2, 4)
+
+def function():
+    return torch.sin, torch.ones(7)
+
+def takes(x):
+    return x
+
+def quiet():
+    print("nothing")
+
+def _private():
+    return None
+
+def loss(output, x, **named):
+    return output.square().mean()
+"""
+BAD = """
+import copy
+import sys
+import threading
+import numpy
+import torch
+
+def exits():
+    return sys.exit(3)
+
+def nothing():
+    return None if sys.argv else 1
+
+def listed():
+    return [torch.nn.Linear(2, 2)]
+
+def tensors():
+    return {"x": torch.ones(2)}
+
+def of_a_class():
+    return torch.nn.Linear, (torch.ones(2, 2),)
+
+def arrays():
+    return torch.nn.Linear(2, 2), (numpy.ones((2, 2)),)
+
+def without_inputs():
+    return torch.nn.Linear(2, 2)
+
+def lacking():
+    import nosuchpackage
+    return nosuchpackage.model()
+
+def on_a_gpu():
+    return torch.nn.Linear(2, 2).cuda(), (torch.ones(2, 2),)
+
+def uncopyable():
+    class Held(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lock = threading.Lock()
+        def forward(self, x):
+            return x + 1
+    return Held(), (torch.ones(2),)
+
+def growing():
+    class Growing(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+        def forward(self, x):
+            self.calls += 1
+            return x * self.calls
+    return Growing(), (torch.ones(2),)
+
+def crossed():
+    return torch.nn.Linear(2, 2), (torch.ones(3, 5),)
+
+def elsewhere():
+    return torch.nn.Linear(2, 2), (torch.ones(2, 2, device="meta"),)
+"""
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run torchgauge in ``folder`` with little time for each case."""
+    quick = ("--no-calibration", "--no-memory-probe", "--measure-seconds", "0.05")
+    command = [sys.executable, "-m", "torchgauge.cli.main", "run", *words, "--device", "cpu", *quick]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+
+
+def rows_of(store: Path) -> dict[str, Result]:
+    """Return the rows of the newest run by model and mode."""
+    opened = Store.open(store)
+    folder = opened.run(max(path.name for path in (store / "runs").iterdir()))
+    found = results(folder.journal_path)
+    return {f"{each.case.workload.model} {each.case.workload.mode}": each for each in found}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a space and an umlaut, and in it a repository with files of models."""
+    folder = tmp_path_factory.mktemp("own") / "mein Büro"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "bench").mkdir()
+    (folder / "bench" / "neighbour.py").write_text("WIDTH = 6\n")
+    (folder / "bench" / "good.py").write_text(GOOD)
+    (folder / "bad.py").write_text(BAD)
+    (folder / "odd name.py").write_text("def größe(): return 1")
+    (folder / "notes.ipynb").write_text("{}")
+    (folder / "empty.py").write_text("x = 1")
+    (folder / "helpers.py").write_text("def first(x, y): return x")
+    (folder / "broken.py").write_text("x = 1\ndef model(:")
+    return folder
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Run one command in this process, in a folder."""
+
+    def run(folder: Path, *words: str) -> Any:
+        monkeypatch.chdir(folder)
+        return CliRunner().invoke(cli, list(words))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def good(folder: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Result]]:
+    """Every function of the good file, in both modes, with its rows."""
+    words = ("--mode", "inference,training", "--config", "eager", "--store", "good")
+    done = run(folder, "bench/good.py", *words)
+    return done, rows_of(folder / "good")
+
+
+@pytest.fixture(scope="session")
+def bad(folder: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Result]]:
+    """Every function of the bad file, with its rows."""
+    done = run(folder, "bad.py", "--config", "eager", "--store", "bad")
+    return done, rows_of(folder / "bad")
+
+
+def test_each_function_that_returns_something_is_a_model(good: Any) -> None:
+    """Inputs may be positional, named, both, or the module's own; a function may be what is measured."""
+    done, rows = good
+    functions = ("plain", "named", "exemplary", "compiled", "function")
+    told = {name: (row.status, row.reason) for name, row in rows.items()}
+    assert told.keys() == {f"{name} {mode}" for name in functions for mode in ("inference", "training")}, done
+    trained = {"plain training", "compiled training"}
+    passed = {name for name, (status, _) in told.items() if status is Status.PASS}
+    assert passed == {f"{name} inference" for name in functions} | trained, told
+    for name in functions[1:3]:
+        status, reason = told[f"{name} training"]
+        assert status is Status.UNSUPPORTED
+        assert reason.endswith(
+            f"good.py: {name}() returned a module without parameters, which cannot be trained"
+        )
+
+
+def test_what_is_not_a_model_is_said_with_the_reason(good: Any) -> None:
+    """A function with arguments of its own, one that returns nothing; private ones are passed over."""
+    done, _ = good
+    assert "note: good.py: takes is not a model: it takes x; " in done.stderr
+    assert "note: good.py: quiet is not a model: it returns nothing" in done.stderr
+    assert "_private" not in done.stdout + done.stderr
+    assert "imported with" not in done.stdout + done.stderr
+
+
+def test_what_a_file_changes_of_the_process_is_put_back_and_said(good: Any) -> None:
+    """The default dtype is float32 while the model is measured; the row keeps what the file did."""
+    _, rows = good
+    row = rows["plain inference"]
+    assert row.realised is not None
+    assert "good.py sets the default dtype to torch.float64; it is torch.float32" in row.realised.notes
+    said = "the file compiles its module; each configuration compiles its own"
+    assert said in rows["compiled inference"].realised.notes
+
+
+def test_a_series_is_named_by_file_function_and_workload(good: Any, folder: Path, typed: Any) -> None:
+    """Wherever the command is typed, and whatever a path holds; ``batch`` is the default of the function."""
+    _, rows = good
+    assert rows["named inference"].case.id == "bench.good.py/named:inference:float32:b3:eager@cpu"
+    places = {
+        "bench/good.py": folder,
+        "good.py": folder / "bench",
+        f"{folder.name}/bench/good.py": folder.parent,
+    }
+    for path, place in places.items():
+        done = typed(place, "plan", f"{path}::named", "--device", "cpu", "--config", "eager", "--json")
+        (group,) = json.loads(done.stdout)["groups"]
+        assert group["cases"][0]["case"]["workload"]["suite"] == "bench.good.py"
+        assert group["recipe"]["file"] == str(folder / "bench" / "good.py")
+    done = typed(folder, "plan", "odd name.py", "--device", "cpu", "--config", "eager")
+    assert done.stdout.startswith("odd_name.py/größe:inference:float32:b1:eager@cpu")
+
+
+@pytest.mark.parametrize(
+    ("function", "status", "reason"),
+    [
+        ("exits", Status.ERROR, "bad.py: exits() called sys.exit(3)"),
+        ("nothing", Status.ERROR, "bad.py: nothing() returned nothing, not a module with its inputs. Try: "),
+        ("listed", Status.ERROR, "bad.py: listed() returned a list, not a module with its inputs. Try: "),
+        ("tensors", Status.ERROR, "bad.py: tensors() returned a dict, not a module with its inputs. Try: "),
+        ("of_a_class", Status.ERROR, "bad.py: of_a_class() returned (type, tuple), not a module with its "),
+        (
+            "arrays",
+            Status.ERROR,
+            "bad.py: arrays() returned arrays of numpy as inputs. Try: torch.from_numpy(",
+        ),
+        ("without_inputs", Status.ERROR, "bad.py: without_inputs() returned a module without inputs. Try: "),
+        ("lacking", Status.SKIPPED, "bad.py imports nosuchpackage, which is neither beside it nor installed"),
+        ("on_a_gpu", Status.ERROR, "bad.py: on_a_gpu() needs a device that is not here ("),
+        ("crossed", Status.ERROR, "mat1 and mat2 shapes cannot be multiplied (3x5 and 2x2)"),
+        ("elsewhere", Status.ERROR, "Cannot copy out of meta tensor; no data!"),
+        ("growing", Status.PASS, ""),
+        ("uncopyable", Status.PASS, ""),
+    ],
+)
+def test_what_a_function_does_wrong_ends_itself_alone(
+    bad: Any, function: str, status: Status, reason: str
+) -> None:
+    """The row says which function, what is wrong and what to try; the functions beside it are measured."""
+    row = bad[1][f"{function} inference"]
+    assert row.status is status
+    assert reason in row.reason
+
+
+@pytest.mark.parametrize(
+    ("word", "message", "hint"),
+    [
+        ("absent.py", "absent.py: there is no such file", "ls ."),
+        ("bench/", "bench/ is a folder", "a file in it: torchgauge run bench/good.py"),
+        ("./bench", "./bench is a folder", "a file in it: torchgauge run bench/good.py"),
+        ("notes.ipynb", "notes.ipynb is not a Python file", "a file whose name ends in .py"),
+        ("empty.py", "empty.py: no model: it defines no function", "def model(): return "),
+        (
+            "helpers.py",
+            "helpers.py: no model: first: it takes x, y; a model takes nothing, or batch",
+            "def model",
+        ),
+        ("broken.py", "broken.py, line 2: ", "python "),
+        ("bad.py::exit", "bad.py::exit: exit is not a model: bad.py does not define it", "bad.py::exits"),
+        (
+            "nowhere.models:encoder",
+            "nowhere.models:encoder: there is no module nowhere.models",
+            "the path of ",
+        ),
+        ("a::b.py", "a::b.py: there is no such file", "ls ."),
+    ],
+)
+def test_a_word_that_names_no_model_is_refused(
+    folder: Path, typed: Any, word: str, message: str, hint: str
+) -> None:
+    """Before anything runs, with exit 2: what is wrong, where, and what to try."""
+    error = typed(folder, "run", word, "--device", "cpu").exception
+    assert isinstance(error, UsageError)
+    assert message in error.message
+    assert error.hint.startswith(hint) or f"/{hint}" in error.hint
+    assert not (folder / "torchgauge-results").exists()
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path, typed: Any) -> None:
+    """Outside a repository a file has no other name than its own."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text("def model(): return 1")
+    done = typed(tmp_path, "plan", "one/mine.py", "two/mine.py", "--device", "cpu")
+    assert isinstance(done.exception, UsageError)
+    assert "two suites are called mine.py: The functions of " in done.exception.message
