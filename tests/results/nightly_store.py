@@ -16,6 +16,7 @@ from torchgauge.records import (
     Phase,
     Plan,
     PlannedCase,
+    Realised,
     Result,
     RunSettings,
     Status,
@@ -48,6 +49,7 @@ def night(
     machine: str = "big",
     name: str = "night",
     code: str = "",
+    built: str = "",
 ) -> str:
     """One published run at night ``number``; a value of None is a case that failed."""
     version = version or f"2.{number}"
@@ -76,6 +78,7 @@ def night(
                 started_at=at + 60,
                 duration_s=1.0,
                 facts=(("model_code", code),) if code else (),
+                realised=Realised(built, 6, 0, "") if built and value is not None else None,
                 reproduce="torchgauge run",
             )
         )

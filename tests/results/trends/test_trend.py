@@ -195,6 +195,20 @@ def test_another_machine_is_another_series(store):
     assert sorted(each.findings.nights for each in found) == [3, 31]
 
 
+def test_another_model_of_the_same_name_begins_another_series(tmp_path):
+    """A night that failed belongs to the model before it; no change of level is seen across two models."""
+    levels = [*values(24, 1e-3, 1), None, *values(24, 2e-3, 2)]
+    for number, value in enumerate(levels):
+        built = "narrow" if number < 25 else "wide"
+        nightly_store.night(tmp_path, number, {"noop": value}, built=built, code=built)
+    found = trend(Store.open(tmp_path), TrendFilter())
+    assert [len(each.series.nights) for each in found.series] == [25, 24]
+    assert found.suspicions == []
+    text = trend_text(found)
+    (row,) = [line for line in text.splitlines() if "another model since" in line]
+    assert f"another model since {found.series[1].series.nights[0].date}" in row
+
+
 def test_json_holds_what_the_text_says(store):
     """Machine output has each change with its state and dates."""
     import json

@@ -68,7 +68,10 @@ class Night:
 
 @dataclass(frozen=True)
 class Series:
-    """One metric of one case on one class of machine, oldest night first."""
+    """One metric of one case on one class of machine, oldest night first.
+
+    It ends where another model is built by the same name; ``rebuilt`` says that it begins with one.
+    """
 
     case_key: str
     case_id: str
@@ -82,6 +85,7 @@ class Series:
     machine: str
     nights: tuple[Night, ...]
     mode: str = ""
+    rebuilt: bool = False
 
     @property
     def code_changes(self) -> tuple[Night, ...]:
@@ -228,8 +232,12 @@ def series_of(store: Store, wanted: TrendFilter) -> list[Series]:
             machine = machines.get((row["run_id"], _text(row["environment_id"])), "")
             found.setdefault((row["case_key"], machine), []).append(row)
     _join_unknown(found)
-    return sorted((_series(rows, wanted.metric, machine) for (_, machine), rows in found.items()),
-                  key=lambda each: (each.case_id, each.machine))  # fmt: skip
+    parts = [
+        _series(part, wanted.metric, machine, rebuilt=number > 0)
+        for (_, machine), rows in found.items()
+        for number, part in enumerate(_by_model(rows))
+    ]
+    return sorted(parts, key=lambda each: (each.case_id, each.machine))
 
 
 def interpreter_of(store: Store, run_id: str) -> str:
@@ -260,7 +268,19 @@ def _join_unknown(found: dict[tuple[str, str], list[dict[str, Any]]]) -> None:
             found[others[0]] = sorted(rows, key=lambda row: (row["run_created_at"], row["run_id"]))
 
 
-def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series:
+def _by_model(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Cut the rows of a case where another model was built; a row without one belongs to that before it."""
+    parts, built = [[rows[0]]], _text(rows[0]["realised_hash"])
+    for row in rows[1:]:
+        other = _text(row["realised_hash"])
+        if other and built and other != built:
+            parts.append([])
+        parts[-1].append(row)
+        built = other or built
+    return parts
+
+
+def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str, *, rebuilt: bool) -> Series:
     last = rows[-1]
     named = next((row for row in reversed(rows) if _text(row["unit"])), last)
     return Series(
@@ -275,6 +295,7 @@ def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series
         unit=_text(named["unit"]),
         better=_text(named["better"]),
         machine=machine,
+        rebuilt=rebuilt,
         nights=tuple(
             Night(
                 run_id=row["run_id"],

@@ -75,6 +75,7 @@ def _beside(trend: SeriesTrend) -> str:
     parts += [f"{found.unusable} not positive, left out"] * bool(found.unusable)
     parts += ["too short to say anything"] * (not found.ready)
     dates = dict.fromkeys(night.date for night in trend.series.code_changes)
+    parts += [f"another model since {nights[0].date}"] * trend.series.rebuilt
     parts += [f"model code changed on {' and '.join(dates)}"] * bool(dates)
     return ", ".join(parts)
 
@@ -98,6 +99,7 @@ def trend_plain(found: Trend) -> dict[str, Any]:
                 "autocorrelation": each.findings.autocorrelation,
                 "ready": each.findings.ready,
                 "drift": each.drift,
+                "rebuilt": each.series.rebuilt,
                 "code_changed": {night.run_id: night.code for night in each.series.code_changes},
                 "changes": [suspicion_plain(one) for one in each.suspicions],
             }
@@ -131,4 +133,5 @@ def suspicion_plain(each: Suspicion) -> dict[str, Any]:
 
 
 def _remarkable(trend: SeriesTrend) -> bool:
-    return bool(trend.suspicions) or bool(trend.findings.unusable) or abs(trend.drift or 0.0) >= 0.05
+    drifted = abs(trend.drift or 0.0) >= 0.05
+    return bool(trend.suspicions or trend.findings.unusable or trend.series.rebuilt) or drifted
