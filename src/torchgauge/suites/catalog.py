@@ -97,6 +97,7 @@ class YamlSuite:
     notes: tuple[str, ...] = ()
     scenarios: dict[str, str] = field(default_factory=dict)
     checker: str = ""
+    more: tuple[ModelEntry, ...] = ()
 
     @cached_property
     def _models(self) -> tuple[ModelEntry, ...]:
@@ -110,8 +111,8 @@ class YamlSuite:
         return digest(self.data.read_text(encoding="utf-8"))
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """All models, in the order of the data file; raises :class:`DataFileError`."""
-        return self._models
+        """All models, in the order of the data file, then ``more``; raises :class:`DataFileError`."""
+        return self._models + self.more
 
 
 def load_suite_file(

@@ -40,6 +40,7 @@ from torchgauge.harness.run.runner import Campaign
 from torchgauge.records import Group, PlannedCase, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.check import CHECK
+from torchgauge.suites.own.library import word_of_case
 from torchgauge.suites.suite import Suite
 from torchgauge.workflows.campaign import terms_of
 from torchgauge.workflows.result_set import Job, Manifest, pack
@@ -81,7 +82,7 @@ def shard_campaign(
         raise NothingSelectedError(f"{job.artifact}: the shard is empty", hint="torchgauge ci plan")
     names = [_case_of(job, text) for text in job.shard.cases]
     there = interpreter(python)
-    suites = suites_of(there, list(dict.fromkeys(name.suite for name in names)))
+    suites = suites_of(there, list(dict.fromkeys(word_of_case(name.suite, name.model) for name in names)))
     devices = find_devices([name.device for name in names], there)
     made = _groups(names, devices, suites, settings.configuration_file, elsewhere)
     groups = refuse(there, made, devices)

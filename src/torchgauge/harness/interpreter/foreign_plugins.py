@@ -28,6 +28,7 @@ from torchgauge.harness.planning.plan import by_name, load_suite, load_suites, w
 from torchgauge.processes.kept_process import scratch
 from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.capabilities import SCENARIOS
+from torchgauge.suites.own.library import is_library
 from torchgauge.suites.own.suite import is_own
 from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
 
@@ -153,7 +154,7 @@ def refuse(target: Interpreter, groups: Sequence[Group], devices: Mapping[str, D
 
 
 def _suite(target: Interpreter, name: str, known: Sequence[str]) -> Suite:
-    if is_own(name):
+    if is_own(name) or is_library(name):
         return load_suite(name)
     plugin = target.plugin(registry.SUITES, name)
     if plugin is not None:

@@ -38,10 +38,11 @@ from torchgauge.records import (
     Workload,
     digest,
 )
-from torchgauge.suites.catalog import declared_parameters, workload_for
+from torchgauge.suites.catalog import YamlSuite, declared_parameters, workload_for
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.expectations import expectation_for
 from torchgauge.suites.lending import lender
+from torchgauge.suites.own.library import is_library, library_suite
 from torchgauge.suites.own.suite import OwnSuite, is_own, resolve
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
@@ -67,10 +68,12 @@ def load_suites(names: Sequence[str]) -> dict[str, Suite]:
 
 
 def by_name(suites: Iterable[Suite]) -> dict[str, Suite]:
-    """``suites`` by their names; raises :class:`UsageError` for two files of one name."""
+    """``suites`` by their names, of one name together; raises :class:`UsageError` for two such files."""
     named: dict[str, Suite] = {}
     for suite in suites:
         other = named.setdefault(suite.name, suite)
+        if isinstance(suite, YamlSuite) and isinstance(other, YamlSuite) and suite is not other:
+            named[suite.name] = replace(other, more=(*other.more, *suite.more))
         if isinstance(suite, OwnSuite) and suite != other:
             raise UsageError(
                 f"two suites are called {suite.name}: {suite.doc} {other.doc}", hint="rename one of the files"
@@ -83,6 +86,8 @@ def load_suite(name: str) -> Suite:
 
     A package's suite is asked for its models here, where what it raises has its name.
     """
+    if is_library(name):
+        return library_suite(name)[0]
     if is_own(name):
         return resolve(name)[0]
     suite: Suite = registry.load(registry.SUITES, name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import RANDOM_WEIGHTS, Shape
+from torchgauge.suites.own.library import is_library, library_suite
 from torchgauge.suites.own.suite import is_own, resolve
 from torchgauge.suites.suite import ModelEntry
 
@@ -70,12 +71,18 @@ class CaseName:
 
 
 def suites_and_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Suites and model patterns that ``words`` name: ``suite``, ``suite/model``, ``file.py::function``.
+    """Suites and model patterns of ``words``: ``suite``, ``suite/model``, ``file.py::function``, ``hf:name``.
 
-    A file is named by its path; raises :class:`UsageError` for one that is not there.
+    A suite is a word that loads it; of a file that is its path. Raises :class:`UsageError` for a file that is
+    not there.
     """
     suites, models = [], []
     for word in words:
+        if is_library(word):
+            library, model = library_suite(word)
+            suites.append(word)
+            models.append(f"{library.name}/{model}")
+            continue
         if is_own(word):
             own, model = resolve(word)
             suites.append(str(own.file))

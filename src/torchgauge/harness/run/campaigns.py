@@ -47,6 +47,7 @@ from torchgauge.results.reopened import reopen
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.model_code import digests_of
+from torchgauge.suites.own.library import word_of_case
 from torchgauge.suites.own.suite import word_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
@@ -289,7 +290,7 @@ def repro_campaign(
     refuse_launched(os.environ)
     name = parse_case_id(case)
     there = interpreter(python)
-    suites = suites_of(there, [name.suite])
+    suites = suites_of(there, [word_of_case(name.suite, name.model)])
     check_available(suites, [name.suite])
     check_scenarios(there, [name.mode])
     devices = find_devices([name.device], there)

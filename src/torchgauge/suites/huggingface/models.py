@@ -20,6 +20,17 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 _BEHAVIOUR = ("pad_token_id", "apply_spec_augment", "is_decoder", "hash_seed")
 """Fields of a recipe that change no tensor of a model: they overrule a checkpoint's configuration too."""
 
+_SMALL = {
+    **dict.fromkeys(("num_hidden_layers", "num_decoder_layers", "encoder_layers", "decoder_layers"), 2),
+    **dict.fromkeys(("num_attention_heads", "encoder_attention_heads", "decoder_attention_heads"), 4),
+    **dict.fromkeys(("intermediate_size", "d_ff", "encoder_ffn_dim", "decoder_ffn_dim"), 512),
+    "hidden_size": 256,
+    "num_key_value_heads": 2,
+    "head_dim": 64,
+    "moe_intermediate_size": 128,
+}
+"""Depth and width of a model at size ``small`` that no data file describes."""
+
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     """The model that ``recipe`` describes (see ``HuggingFaceRecipe``), with inputs of its kind.
@@ -55,11 +66,25 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
 
 def _random(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
     fields = dict(recipe.get("config", {}))
+    kind = model_class(recipe["model_class"])
+    config_class = model_class(recipe["config_class"]) if recipe["config_class"] else kind.config_class
     if workload.size == "small":
         fields.update(recipe.get("small", {}))
-    config = model_class(recipe["config_class"])(**fields)
+        if "word" in recipe:  # a class that no data file describes
+            fields = _smaller(config_class, fields)
+    config = config_class(**fields)
     notes = settled(config)
-    return model_class(recipe["model_class"])(config), notes
+    return kind(config), notes
+
+
+def _smaller(config_class: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``fields`` with those that ``config_class`` takes of a model of a few million parameters."""
+    from inspect import signature
+
+    taken, named = signature(config_class.__init__).parameters, config_class.attribute_map
+    small = {named.get(name, name): value for name, value in _SMALL.items()}
+    kept = {name: value for name, value in fields.items() if name != "layer_types"}  # one for each layer
+    return kept | {name: value for name, value in small.items() if name in taken}
 
 
 def _pretrained(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:

@@ -41,7 +41,7 @@ def word_of(group: Group) -> str:
     """Return the word that loads the suite of ``group``: the path of its file, or its name."""
     recipe = group.recipe
     if not is_own(group.workload.suite):
-        return group.workload.suite
+        return str(recipe.get("word", group.workload.suite))
     if "tree" in recipe:
         return str(
             Path(str(recipe["repository"]), Path(str(recipe["file"])).relative_to(str(recipe["tree"])))

@@ -37,14 +37,14 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     pretrained = workload.weights == PRETRAINED
     torch.manual_seed(workload.seed)
     module = _create(recipe.get("model") or workload.model, pretrained, recipe.get("arguments", {}))
-    notes += (f"weights: timm's {_source(module.pretrained_cfg)}",) if pretrained else _open_blocks(module)
+    notes += (f"weights: timm's {_source(module.pretrained_cfg)}",) if pretrained else open_blocks(module)
     notes += silence_modules(module)
     channels, height, width = module.pretrained_cfg["input_size"]
     side = workload.sizes.get("image")
     size = (workload.batch, channels, side or height, side or width)
     images = torch.randn(size, generator=torch.Generator().manual_seed(workload.seed))
     if not training and not pretrained:
-        notes += _calibrate_batch_norm(module, size[1:], workload.seed)
+        notes += calibrate_batch_norm(module, size[1:], workload.seed)
     return BuiltWorkload(
         module=module.train(training),
         args=(images,),
@@ -89,7 +89,7 @@ def _source(config: dict[str, Any]) -> str:
     return f"{config.get('architecture', 'model')} from {found}"
 
 
-def _open_blocks(module: Any) -> tuple[str, ...]:
+def open_blocks(module: Any) -> tuple[str, ...]:
     """Give factors that start at zero a value; a note where the module has any.
 
     Why: many recipes of training start the last gain of each residual block, or the classifier, at zero. The
@@ -111,7 +111,7 @@ def _open_blocks(module: Any) -> tuple[str, ...]:
     return (f"{opened} gains or classifiers that start at zero have other values",) if opened else ()
 
 
-def _calibrate_batch_norm(module: Any, image: tuple[int, ...], seed: int) -> tuple[str, ...]:
+def calibrate_batch_norm(module: Any, image: tuple[int, ...], seed: int) -> tuple[str, ...]:
     """Give batch norms the statistics of four random images; a note where the module has any.
 
     Why: the initial statistics (mean 0, variance 1) fit no random weights. Without this the logits of

@@ -1,0 +1,69 @@
+"""Build image models of torchvision in the worker, with random weights or torchvision's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchgauge.errors import MissingPackageError
+from torchgauge.records import PRETRAINED, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
+from torchgauge.suites.hub import reaching_hub
+from torchgauge.suites.suite import BuiltWorkload
+from torchgauge.suites.timm.models import calibrate_batch_norm, open_blocks
+from torchgauge.suites.torchvision_schemas import define_missing_schemas
+
+SIDE = 224
+"""Pixels of an image in each direction."""
+
+
+def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:  # noqa: ARG001
+    """Return the classifier of images that ``workload`` names.
+
+    Raises ``ImportError`` without torchvision, :class:`MissingPackageError` for a model that it does not
+    have, and ``NotImplementedError`` for one of another task.
+    """
+    notes = define_missing_schemas()
+    import torch
+    import torchvision
+
+    from torchgauge.suites.dropout import silence_modules
+    from torchgauge.suites.losses import ClassLoss
+
+    name, training, pretrained = workload.model, LOSS in wanted(workload), workload.weights == PRETRAINED
+    try:
+        maker = torchvision.models.get_model_builder(name)
+    except ValueError:
+        raise MissingPackageError(
+            f"torchvision {torchvision.__version__} has no {name}",
+            hint="install another version of torchvision",
+        ) from None
+    if (task := maker.__module__.split(".")[2]) in (
+        "detection",
+        "segmentation",
+        "video",
+        "quantization",
+        "optical_flow",
+    ):
+        raise NotImplementedError(
+            f"{name} is a model of {task}, whose inputs are unknown. Try: a file that returns it with inputs"
+        )
+    torch.manual_seed(workload.seed)
+    if pretrained:
+        with reaching_hub(f"torchvision's {name}"):
+            module = maker(weights="DEFAULT")
+    else:
+        module = maker(weights=None)
+        notes += open_blocks(module)
+    notes += silence_modules(module)
+    size = (workload.batch, 3, SIDE, SIDE)
+    images = torch.randn(size, generator=torch.Generator().manual_seed(workload.seed))
+    if not training and not pretrained:
+        notes += calibrate_batch_norm(module, size[1:], workload.seed)
+    return BuiltWorkload(
+        module=module.train(training),
+        args=(images,),
+        loss=ClassLoss(workload.seed) if training else None,
+        items_per_step=workload.batch,
+        item="image",
+        notes=notes,
+    )
