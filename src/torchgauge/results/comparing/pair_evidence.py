@@ -270,11 +270,11 @@ def _models(launch: Launch) -> str:
     return f"the models differ: {'; '.join(differing) or 'names, shapes or dtypes of their tensors'}"
 
 
-def _differing(base: Realised, head: Realised) -> list[tuple[str, object, object]]:
+def _differing(base: Realised, head: Realised) -> list[tuple[str, str, str]]:
     names = ("parameters", "buffers", "inputs")
-    both = [(name, getattr(base, name), getattr(head, name)) for name in names]
-    return [
-        (name, *(f"{each:,}" if isinstance(each, int) else each for each in (ours, theirs)))
-        for name, ours, theirs in both
-        if ours != theirs
-    ]
+    both = ((name, _grouped(getattr(base, name)), _grouped(getattr(head, name))) for name in names)
+    return [(name, ours, theirs) for name, ours, theirs in both if ours != theirs]
+
+
+def _grouped(value: int | str) -> str:
+    return f"{value:,}" if isinstance(value, int) else value

@@ -171,8 +171,10 @@ class OwnSuite:
         """Return the entry of a function; its ``batch`` is the default of that argument, else 1."""
         arguments, batch = node.args, 1
         named = [*arguments.posonlyargs, *arguments.args]
-        pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
-        pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        pairs: list[tuple[ast.arg, ast.expr | None]] = [
+            *zip(reversed(named), reversed(arguments.defaults), strict=False),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        ]
         for argument, default in pairs:
             value = getattr(default, "value", None)
             if argument.arg == "batch" and isinstance(value, int) and value > 0:
@@ -251,7 +253,7 @@ def _odd(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
         return f"it takes {', '.join(unknown)}; a model takes nothing, or {', '.join(TAKEN)}"
     if isinstance(node, ast.AsyncFunctionDef):
         return "it is a coroutine"
-    own = [*node.body]
+    own: list[ast.AST] = [*node.body]
     while own:  # statements of this function, without those of functions in it
         part = own.pop()
         if isinstance(part, ast.Return) and part.value is not None:
