@@ -16,7 +16,7 @@ ALLOWED = {
     ("suites/suite.py", "cpu"),
     # CPU time as an estimator, and as a column of what a worker notes of a step.
     ("results/comparing/estimators.py", "cpu"),
-    ("harness/ab/pair_launch.py", "cpu"),
+    ("harness/ab/alternation.py", "cpu"),
     ("harness/ab/wire.py", "cpu"),
     # Facts about the processor of a machine.
     ("results/runner_class.py", "cpu"),

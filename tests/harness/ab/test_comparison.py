@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from torchgauge.errors import UsageError
+from torchgauge.harness.ab.alternation import ABBA, MAX_STEPS, steps_per_block
 from torchgauge.harness.ab.comparison import new_comparison
 from torchgauge.harness.ab.launch_hosts import LaunchHosts, choose_cpus, threads_of
-from torchgauge.harness.ab.pair_launch import ABBA, MAX_STEPS, steps_per_block
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Case, Configuration, DeviceTarget, RunSettings, Workload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import secrets
@@ -12,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import Clock
+from torchgauge.harness.ab.alternation import Alternation, other, steps_per_block
 from torchgauge.harness.ab.live_side import LiveSide
-from torchgauge.harness.ab.wire import BLOCK_S, Listener
+from torchgauge.harness.ab.wire import Listener
 from torchgauge.harness.job import SIDE
 from torchgauge.harness.pool.watch import OomKills
 from torchgauge.harness.pool.worker_host import WorkerHost
@@ -24,14 +24,6 @@ from torchgauge.records.placement import format_cpus
 from torchgauge.suites.model_code import code_of
 
 OTHERWISE = "base and head have other configurations"
-MAX_STEPS = 200
-"""Steps of a block: shorter steps than a fiftieth of a millisecond would only make the journal long."""
-FEWEST_ABBA_BLOCKS = 12
-"""ABBA blocks of a launch that its time does not cut short."""
-ABBA: Mapping[bool, tuple[Side, ...]] = {
-    True: (Side.BASE, Side.HEAD, Side.HEAD, Side.BASE),
-    False: (Side.HEAD, Side.BASE, Side.BASE, Side.HEAD),
-}
 
 
 @dataclass(frozen=True)
@@ -79,7 +71,6 @@ class PairLaunch:
     facts: dict[str, Scalar] = field(default_factory=dict)
     oom_kills: OomKills = field(default_factory=OomKills)
     stopped: bool = False
-    refused: int = 0
 
     def run(self) -> Launch | None:
         """Measure; None where it was interrupted."""
@@ -89,7 +80,7 @@ class PairLaunch:
         ready = clock.steady()
         try:
             if len(steps) == 2:
-                self._take_turns(steps)
+                self._alternate(steps)
         finally:
             measured = clock.steady()
             self._finish()
@@ -128,7 +119,7 @@ class PairLaunch:
         """Build and warm up one side after the other; seconds of a step of each that came so far."""
         self.facts.update(_load("load_before"))
         found: dict[Side, float] = {}
-        for side in (self.order.first, _other(self.order.first)):
+        for side in (self.order.first, other(self.order.first)):
             if self.cancelled():
                 self.stopped = True
                 break
@@ -164,37 +155,17 @@ class PairLaunch:
 
     # --- measuring ---------------------------------------------------------------------------
 
-    def _take_turns(self, step_s: Mapping[Side, float]) -> None:
-        """Run the ABBA blocks, fewer where their steps are slow: ``measure_budget_s`` is for each side.
-
-        A side that fails ends them, and what was measured before stays.
-        """
-        steps = steps_per_block(step_s)
+    def _alternate(self, step_s: Mapping[Side, float]) -> None:
+        """Run the ABBA blocks, fewer where their steps are slow: ``measure_budget_s`` is for each side."""
+        steps, order = steps_per_block(step_s), self.order
         self.facts["steps_per_block"] = steps
-        for side in (self.order.first, _other(self.order.first)):  # caches went cold meanwhile
-            if self.live[side].block(steps) is None:
-                return
-        clock = self._clock
-        until = clock.steady() + len(step_s) * self._settings.measure_budget_s
-        for abba_block in range(self.order.abba_blocks):
-            if abba_block >= FEWEST_ABBA_BLOCKS and clock.steady() > until:
-                return
-            for position, side in enumerate(ABBA[self.dice.random() < 0.5]):
-                if self.cancelled():
-                    self.stopped = True
-                    return
-                columns = self.live[side].block(steps)
-                if columns is None:
-                    return
-                self._keep(_block(side, abba_block, position, columns), columns["refused"])
-
-    def _keep(self, block: Block, refused: int) -> None:
-        """Keep ``block``; one without any step would say nothing."""
-        if refused:
-            self.refused += refused
-            self.facts["refused_steps"] = self.refused
-        if block.wall:
-            self.blocks.append(block)
+        abba = Alternation(
+            {side: live.block for side, live in self.live.items()}, self.dice, self._clock, self.cancelled
+        )
+        abba.run(order.first, steps, order.abba_blocks, len(step_s) * self._settings.measure_budget_s)
+        self.blocks, self.stopped = abba.blocks, self.stopped or abba.stopped
+        if abba.refused:
+            self.facts["refused_steps"] = abba.refused
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -224,34 +195,12 @@ class PairLaunch:
             own.host.close()
 
 
-def steps_per_block(step_s: Mapping[Side, float]) -> int:
-    """Steps that last a block on the faster side: as many on both."""
-    return max(1, min(MAX_STEPS, math.ceil(BLOCK_S / max(1e-9, min(step_s.values())))))
-
-
 def refusal(planned: PlannedCase) -> Outcome | None:
     """The outcome of a case that is not even tried; None where it is."""
     why = planned.declined
     if why is None:
         return None
     return Outcome(planned.case.key, why.status, Phase.START, why.cause, why.reason)
-
-
-def _block(side: Side, abba_block: int, position: int, columns: Mapping[str, Any]) -> Block:
-    return Block(
-        side=side,
-        abba_block=abba_block,
-        position=position,
-        wall=tuple(columns["wall"]),
-        cpu=tuple(columns["cpu"]),
-        delay=tuple(columns["delay"]),
-        switches=tuple(columns["switches"]),
-        device=tuple(columns["device"]),
-    )
-
-
-def _other(side: Side) -> Side:
-    return Side.HEAD if side is Side.BASE else Side.BASE
 
 
 def _load(name: str) -> dict[str, Scalar]:

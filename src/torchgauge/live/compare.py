@@ -1,0 +1,267 @@
+"""Which of two callables of this process is faster: blocks in ABBA order, judged like an A/B run.
+
+The recorder of steps, the alternation and the judge are those of ``torchgauge ab``. A *part*, a quarter of a
+second of ABBA blocks, takes the place of a launch. So the interval has in it how the two differ from part to
+part of this process, and not what another process would add: other addresses, another seed of hashes.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.counted import counted
+from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import UsageError
+from torchgauge.harness.ab.alternation import Alternation, RunBlock, steps_per_block
+from torchgauge.harness.ab.recorder import StepRecorder
+from torchgauge.harness.ab.side_run import WARMUP_S
+from torchgauge.harness.ab.wire import BLOCK_S
+from torchgauge.harness.worker.clock_watch import ClockWatch
+from torchgauge.harness.worker.series import Series
+from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
+from torchgauge.live.own_process import device_of, open_session, put_back, require_torch
+from torchgauge.records import (
+    Case,
+    Configuration,
+    DeviceTarget,
+    Outcome,
+    Phase,
+    RunSettings,
+    Status,
+    Workload,
+)
+from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side, Verdict
+from torchgauge.records.metrics import STEP_TOLERANCE
+from torchgauge.results import units
+from torchgauge.results.comparing import verdict_words
+from torchgauge.results.comparing.estimators import MIN_ABBA_BLOCKS
+from torchgauge.results.comparing.judgement import Judge
+from torchgauge.results.comparing.noise import NoiseHistory
+from torchgauge.results.comparing.policy import EntryFields, Layer, Policy
+
+MOST_PARTS = 24
+PART_BLOCKS = 16
+"""ABBA blocks of a part: a quarter of a second, where a step is shorter than a block."""
+SLOW_PART_S = 1.0
+"""Seconds of a part of slow steps, unless its fewest ABBA blocks last longer."""
+ENDED = "the run ended first"
+"""What the judge says of a pair whose time was over before it had enough parts."""
+_WORDS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster"}
+
+
+@dataclass(frozen=True)
+class LiveComparison:
+    """What :func:`compare` found: a verdict with the interval that it rests on.
+
+    ``verdict`` is ``regression`` (new is slower), ``improvement``, ``unchanged`` (within ``tolerance``) or
+    ``undecided``. ``ratio`` is new over old, ``low`` and ``high`` its interval at ``confidence``; ``old`` and
+    ``new`` are seconds of a call, medians over parts. ``estimator`` names the time that is compared:
+    ``device`` (by events), ``clean_wall`` (of calls that did not wait for a core), ``cpu`` or ``wall``.
+    ``detectable`` is the smallest relative change that these parts would have shown in four of five cases.
+    ``notes`` name what casts doubt on it.
+    """
+
+    verdict: Verdict
+    ratio: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    old: float | None
+    new: float | None
+    tolerance: float
+    detectable: float | None
+    estimator: str
+    device: str
+    parts: int
+    calls: int
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def slower(self) -> bool:
+        """Whether new was shown to be slower."""
+        return self.verdict is Verdict.REGRESSION
+
+    @property
+    def faster(self) -> bool:
+        """Whether new was shown to be faster."""
+        return self.verdict is Verdict.IMPROVEMENT
+
+    def __repr__(self) -> str:
+        word = _WORDS.get(self.verdict, verdict_words.name(self.verdict))
+        if self.verdict is Verdict.UNCHANGED:
+            word = f"unchanged within {self.tolerance:.2g}"
+        shown = "" if self.ratio is None else units.interval(self.ratio, self.low, self.high, "ratio")
+        lines = [f"new against old: {word}{', ' if shown else ''}{shown}"]
+        if self.old is not None and self.new is not None:
+            times = f"old {units.quantity(self.old, 's')}, new {units.quantity(self.new, 's')} a call"
+            lines.append(
+                f"  {times} ({self.estimator.replace('_', ' ')}); {counted(self.calls, 'call')} "
+                f"in {counted(self.parts, 'part')} on {self.device}"
+            )
+        lines += [f"  {self.reason}"] if self.reason else []
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+
+def compare(
+    old: Callable[..., Any],
+    new: Callable[..., Any],
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    tolerance: float = STEP_TOLERANCE,
+    max_time_s: float = 30.0,
+    seed: int | None = None,
+) -> LiveComparison:
+    """Compare the time of ``new(*args, **kwargs)`` with that of ``old(*args, **kwargs)``.
+
+    Both are called in this process and in alternation, in blocks of four milliseconds, until the answer is
+    certain or ``max_time_s`` seconds are over. A change counts from half of ``tolerance`` (relative) on.
+    ``device``, NAME or NAME.INDEX, is the one that is waited for; by default the device of the tensors in
+    ``args``, of the modules and of the results. Blocks are drawn from ``seed``. Threads, grad mode and
+    precision are the caller's. An interrupt ends it with what was measured.
+
+    Raises :class:`UsageError` for what is no callable, and whatever a call raises.
+    """
+    require_torch("torchgauge.compare")
+    for name, value in (("old", old), ("new", new)):
+        if not callable(value):
+            raise UsageError(
+                f"compare: {name} is a {type(value).__name__}, which cannot be called",
+                hint="pass functions or modules, and what they are called with as args=(x,)",
+            )
+    if not isinstance(args, (tuple, list)):
+        raise UsageError(
+            f"compare: args is a {type(args).__name__}, and not a tuple of what both are called with",
+            hint="args=(x,)",
+        )
+    calls = {
+        Side.BASE: partial(old, *args, **(kwargs or {})),
+        Side.HEAD: partial(new, *args, **(kwargs or {})),
+    }
+    with put_back():
+        returned = [calls[Side.BASE](), calls[Side.BASE](), calls[Side.HEAD]()]
+        session = open_session(device or device_of(old, new, args, kwargs, *returned))
+    with put_back(session):
+        notes = _outputs(*returned)
+        returned.clear()
+        drawn = secrets.randbelow(1 << 31) if seed is None else seed
+        return _Comparing(calls, session, tolerance, max_time_s, random.Random(drawn)).run(notes)  # noqa: S311
+
+
+class _Comparing:
+    """One comparison while it is measured."""
+
+    def __init__(
+        self,
+        calls: Mapping[Side, Callable[[], Any]],
+        session: DeviceSession,
+        tolerance: float,
+        max_time_s: float,
+        dice: random.Random,
+    ) -> None:
+        self.calls, self.session, self.dice = calls, session, dice
+        device = DeviceTarget(session.name, session.index)
+        case = Case(Workload("live", "call", "call"), Configuration("eager", "eager"), device)
+        self.pair = Pair(case, case)
+        rules = EntryFields(tolerance=tolerance, max_time=max_time_s)
+        self.tolerance, self.max_time_s = tolerance, max_time_s
+        policy = Policy((Layer("defaults", "", rules),))
+        self.judge = Judge(policy, NoiseHistory.empty(), [self.pair], MOST_PARTS, abba_blocks=PART_BLOCKS)
+        self.parts = self.steps = 0
+
+    def run(self, notes: Sequence[str]) -> LiveComparison:
+        """Warm up, measure part after part as long as the judge wants more, and return its verdict."""
+        ClockWatch(self.session).begin()
+        interrupted = ""
+        try:
+            recorders = {side: self._recorder(call) for side, call in self.calls.items()}
+            with quiet_collector():
+                while (wanted := self.judge.wanted()) and not interrupted:
+                    interrupted = self._part(recorders, wanted[0].abba_blocks)
+        except KeyboardInterrupt:
+            interrupted = "interrupted while it warmed up"
+        verdicts = {each.metric: each for each in self.judge.verdicts()}
+        found = verdicts["latency"]
+        tail = verdicts.get("latency_tail")
+        if tail is not None and tail.verdict is Verdict.REGRESSION:
+            notes = [*notes, f"new has more slow calls: {tail.reason}"]
+        return self._told(found, [*notes, *([interrupted] if interrupted else [])])
+
+    def _recorder(self, call: Callable[[], Any]) -> tuple[StepRecorder, float]:
+        """Warm ``call`` up; return what records it, and seconds of one call."""
+        series = Series("call", call)
+        settings = replace(RunSettings(), min_block_s=BLOCK_S, warmup_budget_s=WARMUP_S)
+        warm_up(series, self.session, settings)
+        seconds = time_block(call, series.inner, self.session).wall
+        return StepRecorder(call, self.session, seconds), seconds
+
+    def _part(self, recorders: Mapping[Side, tuple[StepRecorder, float]], abba_blocks: int) -> str:
+        """Measure one part and judge it; returns why it ended early, empty where it did not."""
+        clock, first = SYSTEM_CLOCK, self.dice.choice(list(Side))
+        steps = steps_per_block({side: seconds for side, (_, seconds) in recorders.items()})
+        sides: dict[Side, RunBlock] = {
+            side: lambda count, recorder=recorder: asdict(recorder.block(count))  # type: ignore[misc]
+            for side, (recorder, _) in recorders.items()
+        }
+        abba, began = Alternation(sides, self.dice, clock, bool), clock.steady()
+        interrupted = ""
+        slow = math.ceil(SLOW_PART_S / (2 * sum(steps * seconds for _, seconds in recorders.values())))
+        try:
+            abba.run(first, steps, min(abba_blocks, max(MIN_ABBA_BLOCKS, slow)), math.inf)
+        except KeyboardInterrupt:
+            interrupted = "interrupted: this is what was measured before"
+        self.parts, self.steps = self.parts + 1, self.steps + sum(len(each.wall) for each in abba.blocks)
+        passed = Outcome(self.pair.head.key, Status.PASS, Phase.DONE)
+        self.judge.add(
+            Launch(
+                *(self.pair.key, self.pair.id, self.parts, first, passed, passed, tuple(abba.blocks)),
+                measure_s=clock.steady() - began,
+            )
+        )
+        return interrupted
+
+    def _told(self, found: MetricVerdict, notes: Sequence[str]) -> LiveComparison:
+        fields = {name: getattr(found, name) for name in ("ratio", "low", "high", "confidence", "detectable")}
+        return LiveComparison(
+            verdict=found.verdict,
+            old=found.base,
+            new=found.head,
+            tolerance=self.tolerance,
+            estimator=found.estimator,
+            device=str(self.pair.head.device),
+            parts=self.parts,
+            calls=self.steps,
+            reason=found.reason.replace("launch", "part").replace(ENDED, f"{self.max_time_s:g} s were over"),
+            notes=tuple(notes),
+            **fields,
+        )
+
+
+def _outputs(old: Any, again: Any, new: Any) -> list[str]:
+    """Return a note where the result of new differs from that of old, which was called twice."""
+    from torchgauge.errors import UnobservableError
+    from torchgauge.harness.worker import accuracy
+    from torchgauge.records import Tolerance
+    from torchgauge.suites.outputs import observe
+
+    try:
+        base, repeated, head = (observe(value, copy=False) for value in (old, again, new))
+    except UnobservableError as error:
+        return [f"results were not compared: {error.message}"]
+    low = any(getattr(leaf, "dtype", None) in accuracy.LOW_PRECISION for leaf in base.values())
+    relative = 2e-2 if low else 1e-3
+    tolerance = Tolerance(relative, relative, 2.0, "compare")
+    judged = partial(accuracy.compare, fp64=None, tolerance=tolerance, own_scale=False)
+    if not judged(base, repeated).ok:
+        return ["results were not compared: two calls of old differ"]
+    verdict = judged(base, head)
+    return [] if verdict.ok else [f"results differ: {verdict.detail}"]
