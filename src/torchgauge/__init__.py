@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torchgauge.live.compare import LiveComparison, compare
+    from torchgauge.live.measure import measure
+    from torchgauge.live.result import LiveResult, load
 
 __version__ = "0.1.0.dev0"
-__all__ = ["LiveComparison", "compare", "__version__"]
+__all__ = ["LiveComparison", "LiveResult", "compare", "load", "measure", "__version__"]
 
 _PLACES = {
     "compare": "torchgauge.live.compare",
     "LiveComparison": "torchgauge.live.compare",
+    "LiveResult": "torchgauge.live.result",
+    "load": "torchgauge.live.result",
+    "measure": "torchgauge.live.measure",
 }
 
 

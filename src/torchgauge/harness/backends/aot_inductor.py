@@ -106,7 +106,7 @@ def _build(
     if package is None or "args" in inspect.signature(package).parameters:
         raise NotOfferedError(f"torch {torch.__version__} packages no exported program by itself")
     compilation.use_cache(session.cache, configuration)
-    compilation.reset()
+    compilation.reset(code=not session.foreign)
     with subject.autocast() if subject.autocast is not None else nullcontext():
         program, exported = _timed(
             lambda: torch.export.export(subject.module, subject.args, subject.kwargs, strict=False), session

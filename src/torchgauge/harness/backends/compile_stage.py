@@ -92,7 +92,7 @@ class CompileStage:
         start = compiler_start(session) if self._starts_cold() else None
         compilation.use_cache(cache, self.configuration)
         if not session.fresh:
-            compilation.reset()
+            compilation.reset(code=not session.foreign)
         if self.knobs is not None:
             self.knobs.forget()
         if self.graphs is not None:

@@ -59,7 +59,8 @@ class BackendSession:
     processes and ``kept`` one that outlives the run ("" for none). ``cold`` says that what is compiled is
     timed, with an empty cache and the machine to itself (``alone``). A ``fresh`` process runs this case only,
     to find what no other one can tell. ``filled`` says that an earlier process of the case has left its code
-    in ``cache``. ``stage`` is told by name what comes next of what may end the process, or never end.
+    in ``cache``. ``stage`` is told by name what comes next of what may end the process, or never end. Where
+    the process has ``foreign`` compiled code, the compiler must not forget it.
     """
 
     device: DeviceSession
@@ -71,6 +72,7 @@ class BackendSession:
     filled: bool = False
     alone: Callable[[], AbstractContextManager[Any]] = nullcontext
     stage: Callable[[str], None] = _silent
+    foreign: bool = False
     called: bool = False
 
     def first_call(self, call: Callable[..., Any]) -> float:

@@ -50,6 +50,8 @@ COMPILER_MODULES = (
 """What the first compilation of a process imports (seen with torch 2.13); a missing one is no loss."""
 BEFORE_FORK: dict[str, Scalar] = {}
 """Seconds that the host spent, before it forked, on the import of the compiler and the vector probe."""
+_BEFORE: dict[str, int] = {}
+"""What was counted before the last :func:`reset` that kept compiled code."""
 
 
 @dataclass
@@ -183,14 +185,18 @@ def _compile_once_and_exit() -> None:
         os._exit(code)
 
 
-def reset() -> None:
-    """Forget all compiled code of this process; caches on disk stay."""
+def reset(*, code: bool = True) -> None:
+    """Forget all compiled ``code`` of this process, and what was counted; caches on disk stay."""
     import torch._dynamo.utils
     from torch._inductor import utils
 
-    torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     torch._dynamo.utils.clear_compilation_metrics()
+    if not code:
+        _BEFORE["recompiles"] = _recompiles()
+        return
+    torch._dynamo.reset()
+    _BEFORE.clear()
     clear = getattr(utils, "clear_caches", None) or utils.clear_inductor_caches  # renamed after torch 2.5
     clear()
 
@@ -270,18 +276,23 @@ def caches(compiler: str) -> bool:
     return compiler == "inductor" and (major, minor) >= (2, 6)
 
 
+def _recompiles() -> int:
+    """Return how often frames were compiled beyond their first time, since dynamo forgot its code."""
+    from torch._dynamo import convert_frame
+
+    return sum(max(0, count - 1) for count in getattr(convert_frame, "FRAME_COMPILE_COUNTER", {}).values())
+
+
 def counters() -> CompileCounters:
     """What the compiler counted since the last :func:`reset`."""
-    from torch._dynamo import convert_frame
     from torch._dynamo.utils import counters as table
 
-    compile_counts = getattr(convert_frame, "FRAME_COMPILE_COUNTER", {})
     breaks = table.get("graph_break", {})
     inductor, autograd = table["inductor"], table["aot_autograd"]
     return CompileCounters(
         graphs=int(table["stats"]["unique_graphs"]),
         breaks=int(sum(breaks.values())),
-        recompiles=sum(max(0, count - 1) for count in compile_counts.values()),
+        recompiles=_recompiles() - _BEFORE.get("recompiles", 0),
         fx_cache_hits=int(inductor["fxgraph_cache_hit"]),
         autograd_cache_hits=int(autograd["autograd_cache_hit"]),
         cache_bypasses=int(inductor["fxgraph_cache_bypass"]),

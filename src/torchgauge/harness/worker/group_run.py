@@ -242,7 +242,8 @@ class GroupRun:
                 self.end_raised(state, error)
             return None
 
-    def _build(self) -> BuiltWorkload:
+    def _made(self) -> BuiltWorkload:
+        """Return the workload as its suite builds it."""
         self.enter(Phase.IMPORT)
         build = import_builder(self.job)
         self.enter(Phase.BUILD)
@@ -252,6 +253,10 @@ class GroupRun:
             if not self._refused(error):
                 raise
             raise NotOfferedError(str(error) or "the suite raised NotImplementedError") from error
+        return built
+
+    def _build(self) -> BuiltWorkload:
+        built = self._made()
         if built.framework == "torch" and self.session.torch_device is None:
             raise NotOfferedError(f"device {self.session.name!r} runs no torch")
         if built.framework == "torch":

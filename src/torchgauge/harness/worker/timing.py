@@ -191,9 +191,10 @@ def measure(  # noqa: PLR0917  the series with all that is read around their blo
 ) -> str:
     """Run interleaved rounds until every interval is narrow enough or the budget ends.
 
-    Returns ``"precision"``, ``"budget"``, ``"max_blocks"``, or ``"failed"`` where no series is left. A series
-    whose step raises is left out of the later rounds with the exception in ``series.failed``; one that is
-    precise is left out of them with ``series.stopped``, but for the first, which the others are paired with.
+    Returns ``"precision"``, ``"budget"``, ``"max_blocks"``, ``"interrupted"``, or ``"failed"`` where no
+    series is left. A series whose step raises is left out of the later rounds with the exception in
+    ``series.failed``; one that is precise is left out of them with ``series.stopped``, but for the first,
+    which the others are paired with.
     The budget counts per series; a slow step may overrun it up to ``CEILING`` times for the smallest number
     of rounds. A group that is still wide may take up to ``MOST_BUDGETS`` where ``shared_budget`` has the
     time, and one that needs less than its budget leaves the rest there. Blocks of which others had the cores
@@ -208,9 +209,16 @@ def measure(  # noqa: PLR0917  the series with all that is read around their blo
         if growth is not None:
             growth.begin()
         rounds = Rounds(all_series, settings, shared_budget or SharedBudget(), _now(), budget)
-        stopped = _rounds(
-            rounds, watched, lambda series: _sample(series, session, timers[series.key], order), order, growth
-        )
+        try:
+            stopped = _rounds(
+                rounds,
+                watched,
+                lambda series: _sample(series, session, timers[series.key], order),
+                order,
+                growth,
+            )
+        except KeyboardInterrupt:  # in a caller's own process, which keeps what was sampled
+            stopped = "interrupted"
         rounds.settle(_now())
     return stopped
 

@@ -1,0 +1,236 @@
+"""Measuring a model of the calling process in several configurations, checked and sampled as in a run."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.harness.planning.configurations import configuration
+from torchgauge.live.own_process import device_of, open_session, put_back, require_torch
+from torchgauge.live.result import LiveResult, keep
+from torchgauge.records import (
+    Case,
+    Cause,
+    DeviceTarget,
+    Group,
+    Outcome,
+    Phase,
+    Plan,
+    PlannedCase,
+    RunSettings,
+    Status,
+    Workload,
+)
+from torchgauge.results.run_id import new_run_id
+from torchgauge.suites.suite import ModelEntry
+from torchgauge.suites.tolerances import DTYPES, tolerance_for
+
+if TYPE_CHECKING:
+    from torchgauge.suites.suite import BuiltWorkload
+
+LIVE = "live"
+"""The suite of what is measured in the calling process."""
+MODES = ("inference", "training")
+IN_PLACE = "measured_in_place"
+"""The fact that says why no copy of the caller's object was measured."""
+
+
+def measure(
+    model: Any,
+    inputs: Any = (),
+    *,
+    configs: Sequence[str] = ("eager", "inductor"),
+    mode: str = "inference",
+    device: str | None = None,
+    dtype: str | None = None,
+    loss: Callable[[Any], Any] | None = None,
+    name: str = "",
+    seconds: float = 3.0,
+    accuracy: bool = True,
+    store: str | Path | None = None,
+    progress: bool | None = None,
+) -> LiveResult:
+    """Check and time ``model`` with ``inputs`` in each of ``configs``, in this process.
+
+    ``model`` is a module or any callable; it is copied, and the caller's object stays as it is. ``inputs`` is
+    a tensor, a tuple of positional inputs or a dict of keyword inputs. ``mode`` is ``inference`` or
+    ``training``, which differentiates ``loss(output)``, by default the output itself or its ``loss``.
+    ``device`` (NAME or NAME.INDEX) and ``dtype`` are those of the model by default. ``name`` is the model's
+    name in rows. Each configuration is sampled for about ``seconds``. Without ``accuracy`` results are not
+    checked. With a ``store``, rows are written there as a run. ``progress`` prints the phases to stderr, by
+    default where that is a terminal. Float32 products are computed in full precision, as in a run.
+
+    A model that fails is a row with its status, and no exception. An interrupt keeps what was sampled. Raises
+    :class:`UsageError` for arguments that name nothing.
+    """
+    require_torch("torchgauge.measure")
+    _check(model, mode, configs, dtype)
+    from torchgauge.live.live_run import as_module
+
+    args, kwargs = _as_inputs(inputs)
+    module = as_module(model)
+    workload = Workload(LIVE, _name_of(model, name), mode, dtype or _dtype_of(module, args, kwargs))
+    with put_back():
+        session = open_session(device or device_of(module, args, kwargs))
+    with put_back(session):
+        built = _copied(module, args, kwargs, session, workload)
+        found = _measured(
+            built,
+            workload,
+            [configuration(each, None) for each in configs],
+            session,
+            replace(RunSettings(), measure_budget_s=seconds, accuracy=accuracy),
+            loss,
+            _Progress(sys.stderr.isatty() if progress is None else progress),
+        )
+    if store is not None:
+        keep(store, [found])
+    return found
+
+
+def _check(model: Any, mode: str, configs: Sequence[str], dtype: str | None) -> None:
+    """Raise :class:`UsageError` for what cannot be measured by anyone."""
+    if isinstance(model, (str, Path)):
+        raise UsageError(
+            f"measure: {str(model)!r} is a name, and no object of this process",
+            hint=f"torchgauge run {model}",
+        )
+    if not callable(model):
+        raise UsageError(
+            f"measure: a {type(model).__name__} cannot be called", hint="pass a module or a function"
+        )
+    if isinstance(configs, str) or not configs:
+        raise UsageError(f"measure: configs={configs!r} is no list of names", hint='configs=["eager"]')
+    if mode not in MODES:
+        raise UnknownNameError("mode", mode, MODES)
+    if dtype is not None and dtype not in DTYPES:
+        raise UnknownNameError("dtype", dtype, DTYPES)
+
+
+def _as_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(inputs, dict):
+        return (), inputs
+    return (tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)), {}
+
+
+def _name_of(model: Any, name: str) -> str:
+    """Return the name of the model in case ids: letters, digits and ``_.+-``."""
+    called = getattr(model, "_orig_mod", getattr(model, "func", model))
+    found = name or getattr(called, "__name__", type(called).__name__)
+    return re.sub(r"[^A-Za-z0-9_.+-]+", "-", found).strip("-.") or "model"
+
+
+def _dtype_of(module: Any, args: Any, kwargs: Any) -> str:
+    """Return the dtype of the module's weights, else of the inputs; float32 where there are several."""
+    from torchgauge.suites.placing import CASTABLE, tensors
+
+    held = {each.dtype for each in (*module.parameters(), *module.buffers())} & {*CASTABLE}
+    held = held or {each.dtype for _, each in tensors((args, kwargs), "")} & {*CASTABLE}
+    return str(held.pop()).removeprefix("torch.") if len(held) == 1 else "float32"
+
+
+def _copied(module: Any, args: Any, kwargs: Any, session: DeviceSession, workload: Workload) -> BuiltWorkload:
+    """Return a copy of the model and its inputs; the originals where they cannot be copied.
+
+    Raises :class:`UsageError` where the original would have to be changed.
+    """
+    import torch
+
+    from torchgauge.harness.worker.subjects import weight_dtype
+    from torchgauge.suites.placing import placed, tensors
+    from torchgauge.suites.suite import BuiltWorkload
+
+    device, dtype = session.torch_device, weight_dtype(workload)
+    training = workload.mode == "training"
+    try:
+        copied = placed(module, args, kwargs, device, dtype, apart=True)
+    except Exception as error:
+        why = f"it cannot be copied ({type(error).__name__}: {' '.join(str(error).split())[:160]})"
+        held = [*module.parameters(), *module.buffers(), *(each for _, each in tensors((args, kwargs), ""))]
+        here = torch.empty(0, device=device).device
+        moved = any(
+            each.device != here or (each.is_floating_point() and each.dtype != dtype) for each in held
+        )
+        if training or moved or any(part.training for part in module.modules()):
+            raise UsageError(
+                f"measure: {type(module).__name__} would be changed: {why}",
+                hint="measure it in inference where it is, after model.eval(), or give it a __deepcopy__",
+            ) from error
+        return BuiltWorkload(module, args, kwargs, facts={IN_PLACE: why})
+    copied.module.train(training)
+    return BuiltWorkload(copied.module, copied.args, copied.kwargs)
+
+
+def _measured(  # noqa: PLR0917  a workload with how it is measured
+    built: BuiltWorkload,
+    workload: Workload,
+    configurations: Sequence[Any],
+    session: DeviceSession,
+    settings: RunSettings,
+    loss: Callable[[Any], Any] | None,
+    progress: _Progress,
+) -> LiveResult:
+    from torchgauge.devices.fingerprint import environment
+    from torchgauge.harness.job import MEASURE, Job
+    from torchgauge.harness.run.rows import RowContext, row
+    from torchgauge.harness.scenarios.scenario import implementation_for
+    from torchgauge.live.live_run import KeptOutcomes, LiveRun, loss_of
+
+    if workload.mode == "training":
+        built.loss = loss or loss_of
+    target = DeviceTarget(session.name, session.index)
+    entry = ModelEntry(workload.model, (), {workload.mode: workload.batch})
+    cases = tuple(
+        PlannedCase(Case(workload, each, target), tolerance_for(workload, entry, each.backend, each.name))
+        for each in configurations
+    )
+    group, began = Group(f"{workload.declared_hash}@{target}", cases), SYSTEM_CLOCK.now()
+    plan = Plan(new_run_id(), began, ("torchgauge.measure",), settings, (group,))
+    events, where = KeptOutcomes(progress.phase), environment(session)
+    with tempfile.TemporaryDirectory(prefix="torchgauge-") as cache:
+        job = Job(
+            *(MEASURE, target, "", settings, "", ""),
+            cache=cache,
+            group=group,
+            builder="live:model",
+            scenario=implementation_for(workload.mode, None),
+            cold=False,
+        )
+        try:
+            LiveRun(job, session, events, built).run()
+        except KeyboardInterrupt:
+            progress.phase("interrupted")
+        finally:
+            progress.end()
+    context = RowContext(where.id, began, SYSTEM_CLOCK.now() - began)
+    lost = Outcome("", Status.NOT_RUN, Phase.START, Cause.CANCELLED, "interrupted")
+    rows = [
+        row(plan, each, events.by_case.get(each.case.key) or replace(lost, case_key=each.case.key), context)
+        for each in cases
+    ]
+    return LiveResult(plan, tuple(replace(each, reproduce="") for each in rows), where)
+
+
+class _Progress:
+    """A line on stderr with the present phase; silent where it is not ``shown``."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown
+
+    def phase(self, name: str) -> None:
+        """Show the phase ``name``."""
+        if self._shown:
+            print(f"\r\x1b[Ktorchgauge: {name}", end="", file=sys.stderr, flush=True)  # noqa: T201
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)  # noqa: T201
