@@ -60,29 +60,15 @@ def command(
 
 def compared(store: str, run_a: str, run_b: str | None, policy: str | None, words: dict[str, str]) -> TwoRuns:
     """The comparison that the arguments ask for."""
-    from torchgauge.clock import SYSTEM_CLOCK, utc
-    from torchgauge.results.comparing.policy import policy_of
     from torchgauge.results.comparing.run_pairs import RunSide
-    from torchgauge.results.comparing.two_runs import compare_sides, history_of
+    from torchgauge.results.comparing.two_runs import compare_named
     from torchgauge.results.dataset import gaps_of
-    from torchgauge.results.lookup import resolve_run
     from torchgauge.results.store import Store
 
-    now = SYSTEM_CLOCK.now()
-    rules = policy_of(policy, utc(now).date())
     opened = Store.open(store)
-    base = RunSide(resolve_run(opened, run_a), words["device_a"], words["config_a"])
-    head = RunSide(resolve_run(opened, run_b or run_a), words["device_b"], words["config_b"])
-    history = history_of(opened, head, now)
-    found = compare_sides(
-        opened,
-        base,
-        head,
-        rules,
-        history,
-        base_history=history_of(opened, base, now) if base.run_id != head.run_id else history,
-        metric=words["metric"],
-    )
+    base = RunSide(run_a, words["device_a"], words["config_a"])
+    head = RunSide(run_b or run_a, words["device_b"], words["config_b"])
+    found = compare_named(opened, base, head, policy, metric=words["metric"])
     asides((), gaps_of(opened))
     return found
 

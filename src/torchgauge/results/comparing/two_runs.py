@@ -16,6 +16,7 @@ from functools import cached_property
 
 from scipy import stats
 
+from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.records import (
@@ -34,7 +35,7 @@ from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side, Ver
 from torchgauge.results.comparing.blank_verdict import blank_verdict
 from torchgauge.results.comparing.noise import NoiseHistory, Prior, noise_history
 from torchgauge.results.comparing.other_metrics import judge_other_metrics
-from torchgauge.results.comparing.policy import Policy, Rule
+from torchgauge.results.comparing.policy import Policy, Rule, policy_of
 from torchgauge.results.comparing.run_history import RunHistory, read_run_history
 from torchgauge.results.comparing.run_pairs import (
     Difference,
@@ -54,6 +55,7 @@ from torchgauge.results.comparing.status_verdict import judge_status, unfit, unl
 from torchgauge.results.dataset import around_damage, read_table
 from torchgauge.results.environments import environments_of
 from torchgauge.results.log_ratio import ratio_of, variance_of
+from torchgauge.results.lookup import resolve_run
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.stats import paired_ratio
 from torchgauge.results.store import Store
@@ -84,6 +86,21 @@ class TwoRuns:
     facts: dict[str, tuple[object, object]]
     verdicts: list[MetricVerdict]
     dropped: tuple[str, ...]
+
+
+def compare_named(
+    store: Store, base: RunSide, head: RunSide, policy: str | None = None, *, metric: str = "latency"
+) -> TwoRuns:
+    """Compare the runs that ``base`` and ``head`` name, such as ``latest~1``, with their noise history.
+
+    ``policy`` is the file of the rules, None for the built-in ones. Raises what :func:`compare_sides` raises.
+    """
+    now = SYSTEM_CLOCK.now()
+    rules = policy_of(policy, utc(now).date())
+    base, head = (replace(side, run_id=resolve_run(store, side.run_id)) for side in (base, head))
+    history = history_of(store, head, now)
+    base_history = history_of(store, base, now) if base.run_id != head.run_id else history
+    return compare_sides(store, base, head, rules, history, base_history=base_history, metric=metric)
 
 
 def compare_sides(

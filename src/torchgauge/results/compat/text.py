@@ -34,7 +34,7 @@ def markdown_of(table: Table, *, differing: bool = False, expand: bool = False) 
 
 def csv_of(table: Table, *, differing: bool = False) -> str:
     """One line per part and column; a part without a row has the status ``not measured``."""
-    rows = _rows(only_differences(table) if differing else table)
+    rows = rows_of(only_differences(table) if differing else table)
     return csv_text(COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
 
 
@@ -65,7 +65,8 @@ def _data(table: Table, differing: bool, expand: bool) -> dict[str, Any]:
     }
 
 
-def _rows(table: Table) -> Iterator[dict[str, object]]:
+def rows_of(table: Table) -> Iterator[dict[str, object]]:
+    """Yield a row for each part of a feature and each column, as the CSV form has it."""
     for section in table.sections:
         for feature in section.features:
             for part in feature.parts:
