@@ -5,8 +5,9 @@ The public names of the library are in ``__all__``; each imports what it needs w
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from torchgauge.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from torchgauge.live.compare import LiveComparison, compare
@@ -26,28 +27,15 @@ __all__ = [
     "OpenStore",
     "__version__",
 ]
-
-_PLACES = {
-    "compare": "torchgauge.live.compare",
-    "LiveComparison": "torchgauge.live.compare",
-    "LiveResult": "torchgauge.live.result",
-    "load": "torchgauge.live.result",
-    "measure": "torchgauge.live.measure",
-    "OpenStore": "torchgauge.live.open_store",
-    "open": "torchgauge.live.open_store",
-}
-_NAMED = {"open": "open_store"}
-"""Public names that another name has where it is defined."""
-
-
-def __getattr__(name: str) -> Any:
-    """Return the public name ``name``, imported now: importing torchgauge alone loads no torch."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'torchgauge' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_PLACES[name]), _NAMED.get(name, name))
-    return found
-
-
-def __dir__() -> list[str]:
-    """Return the public names beside those that are loaded."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "measure": "torchgauge.live.measure:measure",
+        "compare": "torchgauge.live.compare:compare",
+        "open": "torchgauge.live.open_store:open_store",
+        "load": "torchgauge.live.result:load",
+        "LiveResult": "torchgauge.live.result:LiveResult",
+        "LiveComparison": "torchgauge.live.compare:LiveComparison",
+        "OpenStore": "torchgauge.live.open_store:OpenStore",
+    },
+)

@@ -61,8 +61,10 @@ def defined(source: Path) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             found |= {(each.asname or each.name).split(".")[0] for each in node.names}
-        else:
+        else:  # names for type checkers are public ones that are imported when they are used
             found |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            imports = [each for each in ast.walk(node) if isinstance(each, ast.ImportFrom)]
+            found |= {each.asname or each.name for one in imports for each in one.names}
     return found
 
 
