@@ -2,11 +2,11 @@
 
     python benchmarks/live_numbers.py step [N]     tg.measure beside a bare loop and torch.utils.benchmark
     python benchmarks/live_numbers.py alike [N]    tg.compare of equal callables: how many differ, it says
-    python benchmarks/live_numbers.py slower [N]   tg.compare with a callable that does 3 % more: how many differ
-    python benchmarks/live_numbers.py import [N]   CPU seconds of `import torchgauge` over the bare interpreter
+    python benchmarks/live_numbers.py slower [N]   tg.compare with one that does 3 % more: how many differ
+    python benchmarks/live_numbers.py import [N]   CPU seconds of `import torchgauge` over the interpreter
 
-Each prints a line of JSON for each repetition and a summary at the end. A step is a hundred small operations, so
-that three more are 3 %.
+Each prints a line of JSON for each repetition and a summary at the end. A step is a hundred small operations,
+so that three more are 3 %.
 """
 
 from __future__ import annotations

@@ -13,17 +13,20 @@ from __future__ import annotations
 import configparser
 import difflib
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 from yaml_keys import yaml_files
 
+import torchgauge.plugin
 from torchgauge import registry
 from torchgauge.cli.main import cli
 from torchgauge.harness.planning.configurations import bundled
@@ -206,10 +209,65 @@ def help_of(command: click.Command, name: str, parent: click.Context | None) -> 
     return f"```text\n{click.unstyle(command.get_help(context)).rstrip()}\n```\n"
 
 
+def python_names() -> str:
+    """Return the page of the library's functions and classes, and of the names that plugins import."""
+    lines = [
+        "# Python\n",
+        "The names of `torchgauge`, and those of `torchgauge.plugin`. Both lists are kept from now on.",
+        "See [use it from Python](../how-to/use-from-python.md). Times are in seconds, sizes in bytes.",
+        "",
+        "## torchgauge\n",
+    ]
+    for name in torchgauge.__all__:
+        found = getattr(torchgauge, name)
+        if isinstance(found, type):
+            lines += [f"### {name}\n", described(found)]
+            for member, value in vars(found).items():
+                if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                    lines += [f"**{member}{signature(value)}**\n", described(value)]
+        elif callable(found):
+            lines += [f"### {name}\n", f"```text\n{name}{signature(found)}\n```\n", described(found)]
+    rows = [
+        (f"`{place}`", ", ".join(f"`{name}`" for name in names.split()))
+        for place, names in torchgauge.plugin._PLACES.items()
+    ]
+    lines += [
+        "## torchgauge.plugin\n",
+        "What authors of devices, suites, scenarios, backends, metrics, checks, executors and publishers",
+        "import.\n",
+        table(("defined in", "names"), rows),
+    ]
+    return "\n".join(lines)
+
+
+def signature(value: Any) -> str:
+    """Return the parameters of a function, one on each line where they are many; empty for a property."""
+    if isinstance(value, property):
+        return ""
+    names = list(inspect.signature(value).parameters.values())
+    return f"({', '.join(name_of(each) for each in names if each.name != 'self')})"
+
+
+def name_of(parameter: inspect.Parameter) -> str:
+    """Return a parameter with its default."""
+    star = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(
+        parameter.kind, ""
+    )
+    bare = parameter.default is inspect.Parameter.empty
+    return f"{star}{parameter.name}" if bare else f"{parameter.name}={parameter.default!r}"
+
+
+def described(value: Any) -> str:
+    """Return the docstring, its roles and double backquotes as Markdown has them."""
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", inspect.getdoc(value) or "")
+    return text.replace("``", "`") + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": command_line,
     "metrics.md": metrics,
     "plugins.md": plugins,
+    "python.md": python_names,
     "statuses.md": statuses,
     "torchbench.md": torchbench_steps,
     "yaml.md": yaml_files,

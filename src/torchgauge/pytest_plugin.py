@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from torchgauge.live.pytest_fixture import LiveTest
+    from torchgauge.live.pytest_fixture import LiveTest, LiveTests
     from torchgauge.suites.conformance.check_context import CheckContext
 
 DEVICE, STORE, COMPARE = "--torchgauge-device", "--torchgauge-store", "--torchgauge-compare"
 FIXTURE = "torchgauge"
-TESTS = pytest.StashKey["LiveTests"]()
+TESTS: pytest.StashKey[LiveTests] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -226,8 +226,8 @@ def test_without_plotly_the_message_names_it(monkeypatch: pytest.MonkeyPatch) ->
     [
         (lambda: quick("mine.py", X), "'mine.py' is a name"),
         (lambda: quick(3, X), "a int cannot be called"),
-        (lambda: quick(small(), X, configs="eager"), "is no list of names"),
-        (lambda: quick(small(), X, configs=[]), "is no list of names"),
+        (lambda: quick(small(), X, configs="eager"), "is not a list of names"),
+        (lambda: quick(small(), X, configs=[]), "is not a list of names"),
         (lambda: quick(small(), X, configs=["inducter"]), "did you mean inductor"),
         (lambda: quick(small(), X, mode="train"), "did you mean training"),
         (lambda: quick(small(), X, dtype="float31"), "unknown dtype"),

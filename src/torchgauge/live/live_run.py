@@ -31,7 +31,7 @@ ELSEWHERE = "it takes a process of its own: `torchgauge run` has one for each ca
 """Why a metric is absent that other objects of the calling process would enter."""
 
 
-class CalledModule(torch.nn.Module):
+class CalledModule(torch.nn.Module):  # type: ignore[misc]
     """A callable that is no module, such as a function, a bound method or a ``functools.partial``.
 
     A module below it is registered, so that it is placed and copied as one.

@@ -100,7 +100,7 @@ def _check(model: Any, mode: str, configs: Sequence[str], dtype: str | None) -> 
     """Raise :class:`UsageError` for what cannot be measured by anyone."""
     if isinstance(model, (str, Path)):
         raise UsageError(
-            f"measure: {str(model)!r} is a name, and no object of this process",
+            f"measure: {str(model)!r} is a name and not an object of this process",
             hint=f"torchgauge run {model}",
         )
     if not callable(model):
@@ -108,7 +108,7 @@ def _check(model: Any, mode: str, configs: Sequence[str], dtype: str | None) -> 
             f"measure: a {type(model).__name__} cannot be called", hint="pass a module or a function"
         )
     if isinstance(configs, str) or not configs:
-        raise UsageError(f"measure: configs={configs!r} is no list of names", hint='configs=["eager"]')
+        raise UsageError(f"measure: configs={configs!r} is not a list of names", hint='configs=["eager"]')
     if mode not in MODES:
         raise UnknownNameError("mode", mode, MODES)
     if dtype is not None and dtype not in DTYPES:

@@ -97,11 +97,11 @@ class OpenStore:
         from torchgauge.results.comparing.run_pairs import RunSide
         from torchgauge.results.comparing.two_runs import compare_named
 
-        sides = (RunSide(run, *words) for run, *words in zip((base, head), device, config, strict=True))
+        sides = (RunSide(base, device[0], config[0]), RunSide(head, device[1], config[1]))
         found = compare_named(self._store, *sides, policy, metric=metric)
         return _frame(found.verdicts, [field.name for field in fields(MetricVerdict)])
 
-    def trend(self, metric: str = "latency", *, since: float = 0.0, **globs: str) -> pd.DataFrame:
+    def trend(self, metric: str = "latency", *, since: float = 0.0, **globs: Any) -> pd.DataFrame:
         """Return a row for each night of each series: ``at`` (UTC), ``value`` and what keeps it out of doubt.
 
         ``globs`` select series: ``suite``, ``model``, ``device``, ``configuration``; ``since`` is in seconds
