@@ -49,6 +49,8 @@ from torchgauge.results.comparing.policy import EntryFields, Layer, Policy
 MOST_PARTS = 24
 PART_BLOCKS = 16
 """ABBA blocks of a part: a quarter of a second, where a step is shorter than a block."""
+ALPHA = 0.025
+"""Error of the rule, half of the usual one: parts of one process resemble each other more than launches."""
 SLOW_PART_S = 1.0
 """Seconds of a part of slow steps, unless its fewest ABBA blocks last longer."""
 ENDED = "the run ended first"
@@ -172,7 +174,7 @@ class _Comparing:
         device = DeviceTarget(session.name, session.index)
         case = Case(Workload("live", "call", "call"), Configuration("eager", "eager"), device)
         self.pair = Pair(case, case)
-        rules = EntryFields(tolerance=tolerance, max_time=max_time_s)
+        rules = EntryFields(tolerance=tolerance, alpha=ALPHA, max_time=max_time_s)
         self.tolerance, self.max_time_s = tolerance, max_time_s
         policy = Policy((Layer("defaults", "", rules),))
         self.judge = Judge(policy, NoiseHistory.empty(), [self.pair], MOST_PARTS, abba_blocks=PART_BLOCKS)

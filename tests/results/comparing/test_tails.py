@@ -140,6 +140,23 @@ def test_threads_that_waited_for_longer_than_the_step_lasted_fall_back_to_cpu_ti
     assert estimate_tail(spun).log_ratio == pytest.approx(estimate_tail(launch).log_ratio)
 
 
+def test_a_lower_half_of_steps_that_only_waited_falls_back_to_cpu_time():
+    """The median of an even number of steps may lie between nothing and a step."""
+    one = pair()
+    launch = Machine().launch(one, rare={Side.HEAD: RARE}, wait=0.0)
+    steps = sum(len(block.wall) for block in launch.blocks if block.side is Side.HEAD)
+    left = {Side.BASE: steps // 2, Side.HEAD: steps // 2}
+
+    def waited(block: Block) -> Block:
+        share = min(len(block.wall), left[block.side])
+        left[block.side] -= share
+        rest = (0.0,) * (len(block.wall) - share)
+        return replace(block, delay=(*block.wall[:share], *rest))
+
+    found = estimate_tail(rewritten(launch, waited))
+    assert found.log_ratio == pytest.approx(estimate_tail(launch).log_ratio)
+
+
 def test_a_side_without_steps_has_no_tail():
     """Nothing is said, and nothing is made up."""
     one = pair()
