@@ -36,6 +36,7 @@ def test_twice_the_work_is_slower() -> None:
     assert found.high is not None
     assert 1.015 < found.low <= found.ratio <= found.high
     assert found.ratio > 1.3
+    assert found.reason.startswith("repeated in ")
     assert repr(found).startswith("new against old: slower, ")
 
 
@@ -68,6 +69,14 @@ def test_too_little_time_is_undecided() -> None:
     found = tg.compare(product, product, args=(X,), max_time_s=0.1)
     assert found.verdict is Verdict.UNDECIDED
     assert found.reason == "1 usable part, and at least 3 are needed: 0.1 s were over"
+
+
+def test_parts_that_were_not_enough_are_counted() -> None:
+    """The reason is in the words of this comparison, which has no launches."""
+    found = tg.compare(product, product, args=(X,), tolerance=1e-9, max_time_s=600)
+    assert found.parts == 24
+    assert found.verdict is not Verdict.UNCHANGED
+    assert found.verdict is not Verdict.UNDECIDED or found.reason.startswith("24 parts were not enough")
 
 
 def test_what_a_call_raises_reaches_the_caller() -> None:
@@ -117,6 +126,7 @@ def test_an_interrupt_keeps_what_was_measured() -> None:
 
     found = tg.compare(product, interrupted, args=(X,), tolerance=1e-6, max_time_s=600)
     assert found.notes[-1] == "interrupted: this is what was measured before"
+    assert "were over" not in found.reason
     assert found.calls > 0
 
 

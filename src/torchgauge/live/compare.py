@@ -2,7 +2,8 @@
 
 The recorder of steps, the alternation and the judge are those of ``torchgauge ab``. A *part*, a quarter of a
 second of ABBA blocks, takes the place of a launch. So the interval has in it how the two differ from part to
-part of this process, and not what another process would add: other addresses, another seed of hashes.
+part of this process, and not what another process would add: other addresses, another seed of hashes. What
+seems slower has to repeat in fresh parts, as neighbouring parts resemble each other.
 """
 
 from __future__ import annotations
@@ -42,15 +43,13 @@ from torchgauge.records.metrics import STEP_TOLERANCE
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words
 from torchgauge.results.comparing.estimators import MIN_ABBA_BLOCKS
-from torchgauge.results.comparing.judgement import Judge
+from torchgauge.results.comparing.judgement import Judge, Wanted
 from torchgauge.results.comparing.noise import NoiseHistory
 from torchgauge.results.comparing.policy import EntryFields, Layer, Policy
 
 MOST_PARTS = 24
 PART_BLOCKS = 16
 """ABBA blocks of a part: a quarter of a second, where a step is shorter than a block."""
-ALPHA = 0.025
-"""Error of the rule, half of the usual one: parts of one process resemble each other more than launches."""
 SLOW_PART_S = 1.0
 """Seconds of a part of slow steps, unless its fewest ABBA blocks last longer."""
 ENDED = "the run ended first"
@@ -174,10 +173,12 @@ class _Comparing:
         device = DeviceTarget(session.name, session.index)
         case = Case(Workload("live", "call", "call"), Configuration("eager", "eager"), device)
         self.pair = Pair(case, case)
-        rules = EntryFields(tolerance=tolerance, alpha=ALPHA, max_time=max_time_s)
+        rules = EntryFields(tolerance=tolerance, max_time=max_time_s)
         self.tolerance, self.max_time_s = tolerance, max_time_s
         policy = Policy((Layer("defaults", "", rules),))
-        self.judge = Judge(policy, NoiseHistory.empty(), [self.pair], MOST_PARTS, abba_blocks=PART_BLOCKS)
+        self.judge = Judge(
+            policy, NoiseHistory.empty(), [self.pair], MOST_PARTS, abba_blocks=PART_BLOCKS, repeat=True
+        )
         self.parts = self.steps = 0
 
     def run(self, notes: Sequence[str]) -> LiveComparison:
@@ -188,7 +189,7 @@ class _Comparing:
             recorders = {side: self._recorder(call) for side, call in self.calls.items()}
             with quiet_collector():
                 while (wanted := self.judge.wanted()) and not interrupted:
-                    interrupted = self._part(recorders, wanted[0].abba_blocks)
+                    interrupted = self._part(recorders, wanted[0])
         except KeyboardInterrupt:
             interrupted = "interrupted while it warmed up"
         verdicts = {each.metric: each for each in self.judge.verdicts()}
@@ -196,7 +197,9 @@ class _Comparing:
         tail = verdicts.get("latency_tail")
         if tail is not None and tail.verdict is Verdict.REGRESSION:
             notes = [*notes, f"new has more slow calls: {tail.reason}"]
-        return self._told(found, [*notes, *([interrupted] if interrupted else [])])
+        ended = "it was interrupted" if interrupted else f"{self.max_time_s:g} s were over"
+        reason = found.reason.replace("launches", "parts").replace("launch", "part").replace(ENDED, ended)
+        return self._told(replace(found, reason=reason), [*notes, *([interrupted] if interrupted else [])])
 
     def _recorder(self, call: Callable[[], Any]) -> tuple[StepRecorder, float]:
         """Warm ``call`` up; return what records it, and seconds of one call."""
@@ -206,7 +209,7 @@ class _Comparing:
         seconds = time_block(call, series.inner, self.session).wall
         return StepRecorder(call, self.session, seconds), seconds
 
-    def _part(self, recorders: Mapping[Side, tuple[StepRecorder, float]], abba_blocks: int) -> str:
+    def _part(self, recorders: Mapping[Side, tuple[StepRecorder, float]], wanted: Wanted) -> str:
         """Measure one part and judge it; returns why it ended early, empty where it did not."""
         clock, first = SYSTEM_CLOCK, self.dice.choice(list(Side))
         steps = steps_per_block({side: seconds for side, (_, seconds) in recorders.items()})
@@ -218,7 +221,7 @@ class _Comparing:
         interrupted = ""
         slow = math.ceil(SLOW_PART_S / (2 * sum(steps * seconds for _, seconds in recorders.values())))
         try:
-            abba.run(first, steps, min(abba_blocks, max(MIN_ABBA_BLOCKS, slow)), math.inf)
+            abba.run(first, steps, min(wanted.abba_blocks, max(MIN_ABBA_BLOCKS, slow)), math.inf)
         except KeyboardInterrupt:
             interrupted = "interrupted: this is what was measured before"
         self.parts, self.steps = self.parts + 1, self.steps + sum(len(each.wall) for each in abba.blocks)
@@ -226,6 +229,7 @@ class _Comparing:
         self.judge.add(
             Launch(
                 *(self.pair.key, self.pair.id, self.parts, first, passed, passed, tuple(abba.blocks)),
+                confirms=wanted.confirms,
                 measure_s=clock.steady() - began,
             )
         )
@@ -242,7 +246,7 @@ class _Comparing:
             device=str(self.pair.head.device),
             parts=self.parts,
             calls=self.steps,
-            reason=found.reason.replace("launch", "part").replace(ENDED, f"{self.max_time_s:g} s were over"),
+            reason=found.reason,
             notes=tuple(notes),
             **fields,
         )

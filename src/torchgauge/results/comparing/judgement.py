@@ -68,8 +68,10 @@ class Judge:
         *,
         abba_blocks: int = DEFAULT_ABBA_BLOCKS,
         other_code: bool = False,
+        repeat: bool = False,
     ) -> None:
-        self._policy, self._abba_blocks = policy, abba_blocks
+        """Judge by ``policy``; with ``repeat`` the harm of a single pair, too, needs fresh launches."""
+        self._policy, self._abba_blocks, self._repeat = policy, abba_blocks, repeat
         self._evidence = {
             pair.key: PairEvidence(
                 pair,
@@ -238,12 +240,12 @@ class Judge:
     def _repetition(
         self, evidence: PairEvidence, finding: Finding, hypotheses: Hypotheses
     ) -> Repetition | None:
-        """What has to repeat; a run of one pair needs no fresh launches: its error is that of its own test.
+        """What has to repeat; a run of one pair needs no fresh launches unless it is told to ``repeat``.
 
         Fresh launches agree with a suspicion, which survived among all; a hint did not, so that its fresh
         launches have to show it by themselves, among all hints of the run (Bonferroni's inequality).
         """
-        if (len(self._asked()) or len(self._evidence)) < 2:
+        if (len(self._asked()) or len(self._evidence)) < 2 and not self._repeat:
             return None
         if finding.is_suspicion(evidence):
             return Repetition(evidence.confirmations, CONFIRMING)
