@@ -143,6 +143,18 @@ def test_another_list_of_suites_does_not_install_torch_again(made, index, first,
     assert imported(environments.make(environments.lock(NEW, (), {})).python, "torch") == "2.10.0"
 
 
+def test_what_cannot_be_linked_is_installed(made, index):
+    """An environment is whole though files of the nearest one lie on another file system."""
+    environments, _ = made
+    before = environments.make(environments.lock(OLD, (), {}))
+    torch = next(Path(before.python).parents[1].glob("lib/*/site-packages/torch/__init__.py"))
+    (torch.parent / "elsewhere").symlink_to("/proc/sys/kernel/random")
+    after = Path(environments.make(environments.lock(OLD, ("timm",), {})).python)
+    copy = next(after.parents[1].glob("lib/*/site-packages/torch/__init__.py"))
+    assert (imported(str(after), "timm"), imported(str(after), "torch")) == ("1.0.2", "2.9.0")
+    assert not copy.samefile(torch)
+
+
 def test_the_time_of_a_small_environment_is_not_told_by_its_bytes_alone(made):
     """A large one took two minutes for 3 GB: this one takes more than its share, and is read in seconds."""
     environments, _ = made

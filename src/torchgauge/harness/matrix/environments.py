@@ -228,9 +228,13 @@ class Environments:
                 make_environment(place)
                 if nearest:  # pip replaces files and never writes into them, so it can change what differs
                     where = (nearest / _PACKAGES, place / _PACKAGES)
-                    shutil.copytree(*where, copy_function=os.link, dirs_exist_ok=True)
-                    names = {distribution_of(pin.partition(" @ ")[0]) for pin in lock.pins}
-                    pip.uninstall_all_but(names, _python(place))
+                    try:
+                        shutil.copytree(*where, copy_function=os.link, dirs_exist_ok=True)
+                        names = {distribution_of(pin.partition(" @ ")[0]) for pin in lock.pins}
+                        pip.uninstall_all_but(names, _python(place))
+                    except OSError:  # files of another user, or a file system without links
+                        nearest = None
+                        make_environment(place)
                 file = place / "lock.txt"
                 file.write_text("\n".join([*lock.pins, ""]), encoding="utf-8")
                 pip.install(file, _python(place), place / "pip.log", INSTALL_TIMEOUT_S)
