@@ -59,7 +59,11 @@ def start(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, *words, *arguments],
-            env={**os.environ, "PYTHONPATH": str(SOURCE), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+                "PYTHONPATH": str(SOURCE),
+                "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+            },
             cwd=tmp_path,
             capture_output=True,
             text=True,
