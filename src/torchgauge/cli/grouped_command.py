@@ -7,8 +7,8 @@ import click
 GROUPS = {
     "What": (
         "more_suites device models mode config dtype tier size batch batch_profile processes pretrained "
-        "shard expectations config_file torchbench base head base_env head_env base_config head_config "
-        "control no_control groups group checks patterns ops variant samples"
+        "shard expectations config_file torchbench base head base_rev head_rev base_env head_env base_config "
+        "head_config control no_control groups group checks patterns ops variant samples"
     ),
     "How": (
         "threads precision measure_seconds no_accuracy no_memory_probe no_warm_compile no_calibration "

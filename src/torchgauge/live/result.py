@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.errors import MissingPackageError, UnknownNameError, UsageError
-from torchgauge.records import Environment, Plan, Result, Status, Summary, to_json
+from torchgauge.records import UNCOUNTED, UNTIMED, Environment, Plan, Result, Status, Summary, to_json
 from torchgauge.records.metrics import METRICS
 from torchgauge.results import units
 from torchgauge.results.atomic_file import write_atomically
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HEAD = ("configuration", "status", "a step", "against eager")
 TABLES = ("summaries", "results", "samples")
 WIDTH = 110
-DOUBTS = ("unsteady", "unchecked", "degraded", "faster_than_peak", "other_model")
+DOUBTS = sorted(modifier.value for modifier in UNCOUNTED | UNTIMED)
 """Properties of a row that hold why its number is in doubt."""
 
 
