@@ -45,6 +45,7 @@ def test_half_of_the_work_is_faster() -> None:
     """Sides are not mixed up."""
     found = tg.compare(two_products, product, args=(X,), seed=2, max_time_s=600)
     assert found.faster
+    assert found.reason.startswith("repeated in ")
     assert found.old is not None
     assert found.new is not None
     assert found.old > found.new

@@ -2,8 +2,8 @@
 
 The recorder of steps, the alternation and the judge are those of ``torchgauge ab``. A *part*, a quarter of a
 second of ABBA blocks, takes the place of a launch. So the interval has in it how the two differ from part to
-part of this process, and not what another process would add: other addresses, another seed of hashes. What
-seems slower has to repeat in fresh parts, as neighbouring parts resemble each other.
+part of this process, and not what another process would add: other addresses, another seed of hashes. A
+change has to repeat in fresh parts, as neighbouring parts resemble each other.
 """
 
 from __future__ import annotations

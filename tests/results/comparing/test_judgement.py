@@ -125,6 +125,22 @@ def test_a_suspicion_that_does_not_repeat_is_undecided():
     assert "did not agree" in found.reason
 
 
+def test_a_single_pair_repeats_its_suspicion_where_the_judge_is_told_to():
+    """Fresh launches that agree make it a regression, or an improvement; others leave it undecided."""
+    one = pair()
+    for first, fresh, found in (
+        (1.1, 1.1, Verdict.REGRESSION),
+        (1.1, 1.0, Verdict.UNDECIDED),
+        (0.9, 0.9, Verdict.IMPROVEMENT),
+        (0.9, 1.0, Verdict.UNDECIDED),
+    ):
+        judge, machine, ratios = judge_of([one], repeat=True), Machine(cost_s=1.0), (first, fresh)
+        machine.run(judge, [one], lambda _, confirms, ratios=ratios: ratios[confirms])
+        said = verdict(judge, one)
+        assert said.verdict is found
+        assert "fresh launches" in said.reason
+
+
 def test_a_suspicion_without_fresh_launches_is_no_regression():
     """A run that was stopped before it could repeat says so."""
     pairs = [pair("a"), pair("b")]

@@ -70,7 +70,7 @@ class Judge:
         other_code: bool = False,
         repeat: bool = False,
     ) -> None:
-        """Judge by ``policy``; with ``repeat`` the harm of a single pair, too, needs fresh launches."""
+        """Judge by ``policy``; with ``repeat`` every change needs fresh launches, of one pair alone, too."""
         self._policy, self._abba_blocks, self._repeat = policy, abba_blocks, repeat
         self._evidence = {
             pair.key: PairEvidence(
@@ -247,7 +247,7 @@ class Judge:
         """
         if (len(self._asked()) or len(self._evidence)) < 2 and not self._repeat:
             return None
-        if finding.is_suspicion(evidence):
+        if finding.is_suspicion(evidence) or (self._repeat and finding.shows_gain):
             return Repetition(evidence.confirmations, CONFIRMING)
         if not finding.is_hint(evidence):
             return None

@@ -78,6 +78,11 @@ class Finding:
         """Whether harm above the floor is shown by the pair itself, and does not survive among all."""
         return not self.survives and self.shows_harm(evidence)
 
+    @property
+    def shows_gain(self) -> bool:
+        """Whether an improvement is shown, and survives."""
+        return bool(self.change.less) and self.survives
+
     def shows_harm(self, evidence: PairEvidence) -> bool:
         """Whether harm is shown by the pair itself, above the floor of the rule."""
         base, head = _medians(evidence.first.timings, self.metric)
@@ -100,9 +105,7 @@ def timing_verdict(
     """The verdict on one step time; with a ``repetition`` only fresh launches can make it a regression."""
     metric = finding.metric
     fresh = None if repetition is None else evidence.fresh_evidence(metric, repetition.launches)
-    confirmed = (
-        None if repetition is None or fresh is None else _repeats(fresh, finding.levels, repetition.error)
-    )
+    confirmed = None if repetition is None or fresh is None else _repeats(fresh, finding, repetition.error)
     verdict, reason = _decide(evidence, finding, repetition, confirmed)
     if finding.is_hint(evidence) and not confirmed:
         confirmed = None  # it was never a suspicion, so nothing of the kind was contradicted
@@ -157,17 +160,17 @@ def _decide(
 ) -> tuple[Verdict, str]:
     if confirmed and finding.shows_harm(evidence):
         return Verdict.REGRESSION, f"repeated in {counted(len(evidence.fresh.timings), 'fresh launch')}"
-    if finding.is_suspicion(evidence):
+    if confirmed and finding.shows_gain:
+        return Verdict.IMPROVEMENT, f"repeated in {counted(len(evidence.fresh.timings), 'fresh launch')}"
+    if finding.is_suspicion(evidence) or finding.shows_gain:
         if repetition is None:
-            return Verdict.REGRESSION, ""
+            return Verdict.IMPROVEMENT if finding.shows_gain else Verdict.REGRESSION, ""
         if confirmed is None:
             return Verdict.UNDECIDED, "suspected, but there were not enough fresh launches to repeat it"
         return (
             Verdict.UNDECIDED,
             f"suspected, but {counted(len(evidence.fresh.timings), 'fresh launch')} did not agree",
         )
-    if finding.change.less and finding.survives:
-        return Verdict.IMPROVEMENT, ""
     if finding.change.same:
         return Verdict.UNCHANGED, ""
     return Verdict.UNDECIDED, _why_undecided(evidence, finding)
@@ -199,8 +202,9 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
     return "the run ended first"
 
 
-def _repeats(fresh: Moderated, levels: Levels, error: float) -> bool:
-    return bool(live_change(fresh, replace(levels, planned=(fresh.n,), harm=error)).more)
+def _repeats(fresh: Moderated, finding: Finding, error: float) -> bool:
+    change = live_change(fresh, replace(finding.levels, planned=(fresh.n,), harm=error))
+    return bool(change.less if finding.shows_gain else change.more)
 
 
 def _estimator(evidence: PairEvidence, metric: str) -> str:
