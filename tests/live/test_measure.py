@@ -130,6 +130,24 @@ def test_a_result_that_nobody_can_compare_is_an_error(returned: object, said: st
     assert said in found["eager"].reason
 
 
+def test_a_model_that_ends_the_process_is_a_crash() -> None:
+    """The program goes on, and the row has the phase that it was in."""
+
+    def leaves(_: torch.Tensor) -> torch.Tensor:
+        raise SystemExit(3)
+
+    row = quick(leaves, X)["eager"]
+    assert (row.status, row.cause, row.phase.value) == (Status.CRASH, Cause.EXIT, "eager")
+    assert row.reason == "the model called sys.exit(3)"
+
+
+def test_a_lazy_module_stays_lazy() -> None:
+    """Shapes come from the first call of the copy."""
+    model = torch.nn.LazyLinear(3)
+    assert quick(model, X).passed
+    assert model.has_uninitialized_params()
+
+
 def test_training_without_a_loss_says_what_to_pass() -> None:
     """The reason names the argument."""
     found = quick(small(), X, mode="training")
@@ -154,7 +172,7 @@ def test_what_cannot_be_copied_is_measured_in_place_in_inference() -> None:
     found = quick(model, X)
     assert found.passed, found
     assert "one of a kind" in str(dict(found["eager"].facts)["measured_in_place"])
-    with pytest.raises(UsageError, match="would be changed"):
+    with pytest.raises(UsageError, match="cannot be copied, and would be changed"):
         quick(model, X, mode="training", loss=lambda output: output.sum())
 
 

@@ -75,13 +75,14 @@ class KeptOutcomes:
 
     def __init__(self, on_phase: Callable[[str], None]) -> None:
         self.by_case: dict[str, Outcome] = {}
-        self._on_phase = on_phase
+        self.last, self._on_phase = Phase.START, on_phase
 
     def emit(self, kind: str, **payload: Any) -> None:
         """Ignore an event that is for the parent of a worker."""
 
     def phase(self, phase: Phase, case: str | None = None) -> None:
-        """Report the phase, for progress."""
+        """Keep the phase, and report it for progress."""
+        self.last = phase
         self._on_phase(phase.value)
 
     def stage(self, case: str, stage: str) -> None:

@@ -145,7 +145,7 @@ def _copied(module: Any, args: Any, kwargs: Any, session: DeviceSession, workloa
     import torch
 
     from torchgauge.harness.worker.subjects import weight_dtype
-    from torchgauge.suites.placing import placed, tensors
+    from torchgauge.suites.placing import materialised, placed, tensors
     from torchgauge.suites.suite import BuiltWorkload
 
     device, dtype = session.torch_device, weight_dtype(workload)
@@ -153,7 +153,7 @@ def _copied(module: Any, args: Any, kwargs: Any, session: DeviceSession, workloa
     try:
         copied = placed(module, args, kwargs, device, dtype, apart=True)
     except Exception as error:
-        why = f"it cannot be copied ({type(error).__name__}: {' '.join(str(error).split())[:160]})"
+        why = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
         held = [*module.parameters(), *module.buffers(), *(each for _, each in tensors((args, kwargs), ""))]
         here = torch.empty(0, device=device).device
         moved = any(
@@ -161,12 +161,12 @@ def _copied(module: Any, args: Any, kwargs: Any, session: DeviceSession, workloa
         )
         if training or moved or any(part.training for part in module.modules()):
             raise UsageError(
-                f"measure: {type(module).__name__} would be changed: {why}",
+                f"measure: {type(module).__name__} cannot be copied, and would be changed in place: {why}",
                 hint="measure it in inference where it is, after model.eval(), or give it a __deepcopy__",
             ) from error
         return BuiltWorkload(module, args, kwargs, facts={IN_PLACE: why})
     copied.module.train(training)
-    return BuiltWorkload(copied.module, copied.args, copied.kwargs)
+    return materialised(BuiltWorkload(copied.module, copied.args, copied.kwargs))
 
 
 def _measured(  # noqa: PLR0917  a workload with how it is measured
@@ -195,6 +195,7 @@ def _measured(  # noqa: PLR0917  a workload with how it is measured
     group, began = Group(f"{workload.declared_hash}@{target}", cases), SYSTEM_CLOCK.now()
     plan = Plan(new_run_id(), began, ("torchgauge.measure",), settings, (group,))
     events, where = KeptOutcomes(progress.phase), environment(session)
+    lost = Outcome("", Status.NOT_RUN, Phase.START, Cause.CANCELLED, "interrupted")
     with tempfile.TemporaryDirectory(prefix="torchgauge-") as cache:
         job = Job(
             *(MEASURE, target, "", settings, "", ""),
@@ -208,10 +209,13 @@ def _measured(  # noqa: PLR0917  a workload with how it is measured
             LiveRun(job, session, events, built).run()
         except KeyboardInterrupt:
             progress.phase("interrupted")
+        except SystemExit as end:
+            lost = Outcome(
+                "", Status.CRASH, events.last, Cause.EXIT, f"the model called sys.exit({end.code!r})"
+            )
         finally:
             progress.end()
     context = RowContext(where.id, began, SYSTEM_CLOCK.now() - began)
-    lost = Outcome("", Status.NOT_RUN, Phase.START, Cause.CANCELLED, "interrupted")
     rows = [
         row(plan, each, events.by_case.get(each.case.key) or replace(lost, case_key=each.case.key), context)
         for each in cases
