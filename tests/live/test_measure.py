@@ -83,6 +83,19 @@ def test_compiled_code_of_the_caller_is_not_forgotten() -> None:
     assert len(compiled) == 1
 
 
+def test_a_model_that_the_caller_has_compiled_is_compiled_for_itself() -> None:
+    """Dynamo keeps code by function: that of the caller must not run in the place of the measured one."""
+    model = torch.nn.Sequential(torch.nn.Linear(32, 32)).eval()
+    own = torch.compile(model, backend="aot_eager")
+    with torch.no_grad():
+        own(X)
+    found = tg.measure(own, X, configs=["eager", "aot_eager"], seconds=0.05, progress=False)
+    assert found.passed, found
+    graphs = results.summary_of(found["aot_eager"], "graph_count")
+    assert graphs is not None
+    assert graphs.median == 1
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -33,7 +33,9 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     """The compiled module, its first call made."""
     settings = dict(configuration.options)
     return CompileStage(
-        lambda: compilation.compiled(subject.module, configuration),
+        lambda: compilation.compiled(
+            compilation.own_frame(subject.module) if session.foreign else subject.module, configuration
+        ),
         configuration,
         session,
         knobs=knobs_of(session, configuration, settings) if configuration.backend == INDUCTOR else None,

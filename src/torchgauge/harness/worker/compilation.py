@@ -10,6 +10,7 @@ import logging
 import os
 import tempfile
 import time
+import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,6 +249,19 @@ def arguments(configuration: Configuration, backend: str) -> dict[str, Any]:
         "dynamic": configuration.dynamic,
         "fullgraph": configuration.fullgraph,
     }
+
+
+def own_frame(module: Any) -> Callable[..., Any]:
+    """Return a function that calls ``module``, with a code object that nobody has compiled.
+
+    Dynamo keeps what it compiles by code object, so a module of an equal class that the process has compiled
+    would lend its code.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return module(*args, **kwargs)
+
+    return types.FunctionType(call.__code__.replace(), call.__globals__, "call", None, call.__closure__)
 
 
 def compiled(module: Any, configuration: Configuration) -> Callable[..., Any]:
