@@ -679,29 +679,25 @@ class OwnsItsTensors(Program):
 
 @named
 class ChangesLayers(Program):
-    """Each third call adds a layer; the first one replaces a layer and removes a hook."""
+    """Each third call adds a layer, and each call replaces one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = torch.nn.ModuleList([torch.nn.Linear(SIDE, SIDE)])
         self.last = torch.nn.Sequential(torch.nn.Linear(SIDE, SIDE), torch.nn.Identity())
-        self.calls, self.factor = 0, 1.0
-        self.handle = self.register_forward_pre_hook(self.first)
-
-    def first(self, module: Any, args: Any) -> None:
-        self.factor = float(args[0].detach().std()) + 1
-        self.last[1] = torch.nn.ReLU()
-        self.handle.remove()
+        self.calls = 0
 
     @torch.compiler.disable
     def forward(self, x: torch.Tensor) -> Any:
         self.calls += 1
+        result = self.last(x)
+        self.last[1] = torch.nn.ReLU()
         if self.calls % 3 == 0:
             self.layers.append(torch.nn.Identity())
             self.layers.append(torch.nn.Tanh())
         for layer in self.layers:
             x = layer(x)
-        return self.last(x) * self.factor
+        return self.last(x) + result
 
 
 @dataclasses.dataclass

@@ -350,8 +350,6 @@ class Snapshot:
                 elif type(part).__module__ == nn.Sequential.__module__:
                     self._containers.append((path, part._modules, contents(part._modules)))
                 pending.extend(_hooks(path, part, _HOOKS))
-                tables = ((joined(path, name), getattr(part, name)) for name in _HOOKS)
-                self._containers.extend((at, table, contents(table)) for at, table in tables if table)
                 pending.extend(self._of_class(type(part)))
             for path, one in model.named_parameters():
                 pending.extend(_hooks(ATTRIBUTE, one, _TENSOR_HOOKS))
