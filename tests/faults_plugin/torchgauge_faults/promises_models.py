@@ -688,7 +688,7 @@ class ChangesLayers(Program):
         self.calls = 0
 
     @torch.compiler.disable
-    def forward(self, x: torch.Tensor) -> Any:
+    def changed(self, x: torch.Tensor) -> torch.Tensor:
         self.calls += 1
         result = self.last(x)
         self.last[1] = torch.nn.ReLU()
@@ -698,6 +698,9 @@ class ChangesLayers(Program):
         for layer in self.layers:
             x = layer(x)
         return self.last(x) + result
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) + self.changed(x)
 
 
 @dataclasses.dataclass
