@@ -23,7 +23,7 @@ def lazy_names(
         if name not in places:
             raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
         place, _, attribute = places[name].partition(":")
-        found = module[name] = getattr(import_module(place), attribute)
-        return found
+        value = module[name] = getattr(import_module(place), attribute)
+        return value
 
     return getter, lambda: sorted({*module, *places})

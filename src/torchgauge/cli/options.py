@@ -260,7 +260,7 @@ def _compilation_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
-    """The selection that the shared options describe."""
+    """Return the selection that the shared options describe."""
     if not options["device"]:
         raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
     suites, models = suites_and_models((*suite, *options["more_suites"]))

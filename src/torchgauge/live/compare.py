@@ -59,7 +59,7 @@ _WORDS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster"}
 
 @dataclass(frozen=True)
 class LiveComparison:
-    """What :func:`compare` found: a verdict with the interval that it rests on.
+    """Holds the result of :func:`compare`: a verdict with the interval that it rests on.
 
     ``verdict`` is ``regression`` (new is slower), ``improvement``, ``unchanged`` (within ``tolerance``) or
     ``undecided``. ``ratio`` is new over old, ``low`` and ``high`` its interval at ``confidence``; ``old`` and
@@ -87,12 +87,12 @@ class LiveComparison:
 
     @property
     def slower(self) -> bool:
-        """Whether new was shown to be slower."""
+        """Return whether new was shown to be slower."""
         return self.verdict is Verdict.REGRESSION
 
     @property
     def faster(self) -> bool:
-        """Whether new was shown to be faster."""
+        """Return whether new was shown to be faster."""
         return self.verdict is Verdict.IMPROVEMENT
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from torchgauge.harness.worker.group_run import GroupRun
 from torchgauge.harness.worker.memory import STEPS
 from torchgauge.harness.worker.series import Series
 from torchgauge.records import Measurement, Outcome, Phase, absent
+from torchgauge.suites.losses import loss_in
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
 ELSEWHERE = "it takes a process of its own: `torchgauge run` has one for each case"
@@ -62,10 +63,10 @@ def as_module(model: Any) -> torch.nn.Module:
 
 
 def loss_of(output: Any) -> Any:
-    """Return the scalar that a training step differentiates: the output itself, or its ``loss``."""
-    found = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", output)
-    if isinstance(found, torch.Tensor) and found.numel() == 1:
-        return found.reshape(())
+    """Return the scalar that a training step differentiates; raises ``TypeError`` where there is none."""
+    found = loss_in(output)
+    if isinstance(found, torch.Tensor) and not found.ndim:
+        return found
     shown = f"of shape {tuple(found.shape)}" if isinstance(found, torch.Tensor) else type(found).__name__
     raise TypeError(f"training needs a loss, and the model returns {shown}: pass loss=lambda output: ...")
 

@@ -82,7 +82,7 @@ def measure(
         session = open_session(device or device_of(module, args, kwargs))
     with put_back(session):
         built = _copied(module, args, kwargs, session, workload)
-        found = _measured(
+        result = _measured(
             built,
             workload,
             [configuration(each, None) for each in configs],
@@ -92,8 +92,8 @@ def measure(
             _Progress(sys.stderr.isatty() if progress is None else progress),
         )
     if store is not None:
-        keep(store, [found])
-    return found
+        keep(store, [result])
+    return result
 
 
 def _check(model: Any, mode: str, configs: Sequence[str], dtype: str | None) -> None:
@@ -124,8 +124,8 @@ def _as_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def _name_of(model: Any, name: str) -> str:
     """Return the name of the model in case ids: letters, digits and ``_.+-``."""
     called = getattr(model, "_orig_mod", getattr(model, "func", model))
-    found = name or getattr(called, "__name__", type(called).__name__)
-    return re.sub(r"[^A-Za-z0-9_.+-]+", "-", found).strip("-.") or "model"
+    shown = name or getattr(called, "__name__", type(called).__name__)
+    return re.sub(r"[^A-Za-z0-9_.+-]+", "-", shown).strip("-.") or "model"
 
 
 def _dtype_of(module: Any, args: Any, kwargs: Any) -> str:

@@ -41,7 +41,7 @@ class LiveResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every configuration passed, checked and on the path that it names."""
+        """Return whether every configuration passed, checked and on the path that it names."""
         return all(row.counted for row in self.rows)
 
     def __getitem__(self, configuration: str) -> Result:
@@ -86,7 +86,7 @@ class LiveResult:
 
     @property
     def notes(self) -> list[str]:
-        """Why a row did not pass, and why a number is in doubt, a line for each."""
+        """Return why rows did not pass, and why numbers are in doubt, a line for each."""
         lines = [
             f"{row.case.configuration.name}: {row.phase.value}: {row.reason}"
             for row in self.rows

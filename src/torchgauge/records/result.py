@@ -63,7 +63,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class OutputError:
-    """How far one tensor of a result lies from float64, for a comparison of two builds.
+    """Holds how far one tensor of a result lies from float64, for a comparison of two builds.
 
     ``size`` is the RMS of the float64 tensor, ``error`` that of the distance. ``sums`` are those of its four
     quarters over the square root of its elements: two float64 tensors that differ have other ones.

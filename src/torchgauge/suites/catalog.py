@@ -111,7 +111,7 @@ class YamlSuite:
         return digest(self.data.read_text(encoding="utf-8"))
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """All models, in the order of the data file, then ``more``; raises :class:`DataFileError`."""
+        """Return all models, in the order of the data file, then ``more``; raises :class:`DataFileError`."""
         return self._models + self.more
 
 

@@ -6,9 +6,16 @@ and a copy from the host in every step would be measured as if it were the model
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+
+
+def loss_in(output: Any) -> Any:
+    """Return the ``loss`` of what a model returns, or the output itself; one element becomes a scalar."""
+    found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", output)
+    return found.reshape(()) if isinstance(found, torch.Tensor) and found.numel() == 1 else found
 
 
 class ClassLoss:

@@ -72,6 +72,11 @@ def _builder_code(file: str | Path) -> str:
     return code_digest([Path(file)])
 
 
+def package_root(file: Path) -> Path:
+    """Return the folder from which ``file`` is imported: the first above it without ``__init__.py``."""
+    return next(folder for folder in file.parents if not (folder / "__init__.py").exists())
+
+
 def code_digest(roots: Iterable[Path], *more: str) -> str:
     """Return sixteen hex digits over ``more`` and the code in ``roots``, which are files or folders."""
     hasher = hashlib.sha256(repr(more).encode())

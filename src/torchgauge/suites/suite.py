@@ -20,9 +20,14 @@ HOST = "cpu"
 def seed_all(subject: Any) -> None:
     """Seed the device, PyTorch, Python and, where it is loaded, numpy: models draw from any of them."""
     subject.session.seed(subject.seed)
-    random.seed(subject.seed)
+    seed_host(subject.seed)
+
+
+def seed_host(number: int) -> None:
+    """Seed Python and, where it is loaded, numpy."""
+    random.seed(number)
     if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(subject.seed)
+        sys.modules["numpy"].random.seed(number % (1 << 32))
 
 
 @dataclass(frozen=True)

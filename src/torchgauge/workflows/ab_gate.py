@@ -38,7 +38,7 @@ class Side:
 
 @dataclass(frozen=True)
 class AbGate:
-    """What to compare, where, and for how long (seconds); ``install`` is the command of the pool."""
+    """Holds what to compare, where, and for how long (seconds); ``install`` is the command of the pool."""
 
     pool: str
     base: Side

@@ -88,7 +88,7 @@ def write_workflows(files: Sequence[WorkflowFile], *, force: bool = False) -> li
 
 
 def lacking(config: Config, folder: Path) -> list[str]:
-    """What the repository at ``folder`` still lacks for its workflows to do their work."""
+    """Return what the repository at ``folder`` still lacks for its workflows to run."""
     project = folder / "pyproject.toml"
     named = {"gate.policy": config.policy, "campaign.config-file": config.campaign.config_file}
     lacks = [

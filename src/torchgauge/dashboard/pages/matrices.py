@@ -20,7 +20,7 @@ MOST = 20
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """The page, where the store has a matrix."""
+    """Yield the page if the store has a matrix."""
     ids = matrix_ids(context.store)
     if not ids:
         return

@@ -73,7 +73,7 @@ def steps_per_block(step_s: Mapping[Side, float]) -> int:
 
 
 def other(side: Side) -> Side:
-    """The side against which ``side`` is compared."""
+    """Return the side against which ``side`` is compared."""
     return Side.HEAD if side is Side.BASE else Side.BASE
 
 

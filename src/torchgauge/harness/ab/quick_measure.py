@@ -65,7 +65,7 @@ def measure_case(
     metric: str,
     progress: Callable[[], AbProgress | None] = lambda: None,
 ) -> Callable[[SideSpec, SideSpec], Reading]:
-    """A comparison of two builds on ``case``; a build that breaks is a reading, and a mistake is raised.
+    """Compare two builds on ``case``; a build that breaks is a reading, and a mistake is raised.
 
     Each comparison shows a ``progress`` of its own.
     """

@@ -47,7 +47,7 @@ class BisectionState:
 
 @dataclass
 class Bisection:
-    """The search for the build at which ``metric`` of ``case`` changed; what takes minutes is ``shown``."""
+    """Return the search for the build at which ``metric`` of ``case`` changed; long work is ``shown``."""
 
     store: Store
     builds: Builds

@@ -125,7 +125,7 @@ def executor_options(name: str, given: Mapping[str, str], *, ask: bool = True) -
 
 
 def chosen_words(name: str, options: Any) -> tuple[str, ...]:
-    """The words that choose the executor ``name`` with ``options``; none for the one that needs none."""
+    """Return the words that choose the executor ``name`` with ``options``; none for ``local``."""
     options = options or NoOptions()
     changed = sorted(vars(options).items() - vars(type(options)()).items())
     more = (word for key, value in changed for word in ("--executor-option", f"{key}={value}"))
@@ -133,7 +133,7 @@ def chosen_words(name: str, options: Any) -> tuple[str, ...]:
 
 
 def shown_jobs(name: str, options: Any, plan: Plan) -> Iterable[str]:
-    """The jobs that the executor ``name`` would start for ``plan``, in lines; none where it has no jobs."""
+    """Return the jobs that the executor ``name`` would start for ``plan``, in lines; none if it has none."""
     jobs = getattr(registry.load("torchgauge.executors", name), "jobs", None)
     return jobs(options, plan) if jobs else ()
 

@@ -62,7 +62,7 @@ class PartOptions:
 
 
 class EngineAwayError(Exception):
-    """An engine does not answer, with its words: nothing is known of any job until it does."""
+    """Raised with the words of an engine that does not answer: until it does, no state of a job is known."""
 
 
 class Stage(Enum):
@@ -76,7 +76,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True)
 class JobState:
-    """What an engine says of a job, with ``words`` of its own, and the ``node`` that has or had it.
+    """Holds the state that an engine reports of a job, in its ``words``, and the ``node`` of the job.
 
     ``again`` is false where it is not to be tried once more: somebody cancelled it. ``told`` is true where
     its folder cannot grow any more, so that nothing is to be waited for.
@@ -119,7 +119,7 @@ class Engine(Protocol):
         """
 
     def look(self) -> Mapping[str, JobState]:
-        """How far each job is, by its name; one that is left out is not known.
+        """Return the state of each job by its name; a job that is left out is unknown.
 
         Raises :class:`EngineAwayError`.
         """
@@ -396,7 +396,7 @@ class PartJobs:
         return replace(result, facts=tuple(sorted(facts.items())))
 
     def placed(self, job: PartJob) -> str:
-        """What people know the job as, with its node."""
+        """Return the name that the engine shows for ``job``, with its node."""
         state = self.states.get(job.name)
         return self.engine.called(job) + (f" on {state.node}" if state and state.node else "")
 
@@ -420,7 +420,7 @@ class PartJobs:
                 yield self.infra(watched, "it ended without reporting this case")
 
     def lost(self, watched: Watched, state: JobState) -> tuple[str, bool] | None:
-        """Why the job is lost, and whether another may be started; None where it is not."""
+        """Return why the job is lost, and whether another may be started; None if it is not lost."""
         if watched.differs:
             return f"its node has {watched.differs}", True
         if self.away_since is not None:
@@ -497,7 +497,7 @@ class PartJobs:
 
 
 def cut(groups: Iterable[Group], size: int) -> list[tuple[Group, ...]]:
-    """The groups of each job, of one device: at most ``size``, and one of checks alone, which are many."""
+    """Return the groups of each job, all of one device: at most ``size``, or one group of checks."""
     jobs: dict[str, list[list[Group]]] = {}
     for group in groups:
         of_device = jobs.setdefault(str(group.device), [])

@@ -85,7 +85,7 @@ class SlurmOptions(PartOptions):
     torchgauge: str = ""
 
     def words_for(self, device: str) -> list[str]:
-        """The further words for sbatch, for jobs of ``device``; raises :class:`UsageError`."""
+        """Return the further words for sbatch, for jobs of ``device``; raises :class:`UsageError`."""
         try:
             return shlex.split(self.sbatch.replace("{device}", device))
         except ValueError as error:
@@ -151,7 +151,7 @@ class Slurm:
         return refused
 
     def _kind(self, job: PartJob) -> tuple[str, str]:
-        """The device of ``job``, and the nodes that lost earlier jobs of its groups, as sbatch takes them."""
+        """Return the device of ``job``, and the nodes that lost earlier jobs of its groups, for sbatch."""
         tasks = (self.tasks.get(name, "") for name in job.before)
         nodes = sorted({self.nodes[task] for task in tasks if task in self.nodes})
         return job.groups[0].device.name, ",".join(nodes)
@@ -179,7 +179,7 @@ class Slurm:
         return {}
 
     def submitted(self, jobs: Sequence[PartJob]) -> tuple[list[str], str]:
-        """The words that sbatch gets for an array of ``jobs``, which end with a script, and its text.
+        """Return the words of sbatch for an array of ``jobs``, which end with a script, and its text.
 
         Of words that are there twice the last one counts: jobs are found by their name.
         """
@@ -200,12 +200,12 @@ class Slurm:
         return words, text
 
     def _number(self, script: Path) -> str:
-        """The number of the array that runs ``script``; empty where Slurm has none."""
+        """Return the number of the array that runs ``script``; empty where Slurm has none."""
         lines = self._queue("ArrayJobID", "Command")
         return next((number for number, command in lines if command == str(script)), "")
 
     def look(self) -> Mapping[str, JobState]:
-        """What squeue says of each job; raises :class:`EngineAwayError` where it does not answer."""
+        """Return what squeue prints of each job; raises :class:`EngineAwayError` where it does not answer."""
         states = self._states()
         gone = (JobState(Stage.UNKNOWN, "Slurm no longer knows it"), False)
         return {name: states.get(task, gone)[0] for name, task in self.tasks.items()}
@@ -247,7 +247,7 @@ class Slurm:
         return found
 
     def _queue(self, *fields: str) -> list[list[str]]:
-        """The ``fields`` of each task of the run; raises :class:`EngineAwayError` where squeue fails."""
+        """Return the ``fields`` of each task of the run; raises :class:`EngineAwayError` if squeue fails."""
         layout = ",".join(f"{name}:|" for name in fields)
         words = ("--noheader", "--array", "--states=all", f"--name={self.job_name}", f"--Format={layout}")
         done = self._ask("squeue", *words)
@@ -260,7 +260,7 @@ class Slurm:
         ]
 
     def _ask(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """As :func:`ask`; the run is alive while a command of Slurm tries for its minute."""
+        """Run a command like :func:`ask`, and report the run as alive while it tries for its minute."""
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(ask, *command)
             while wait([answer], timeout=0.5).not_done:
@@ -296,7 +296,7 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def _refusal(words: Sequence[str]) -> str:
-    """Why sbatch refuses a job with ``words``; empty where it takes one.
+    """Return why sbatch refuses a job with ``words``; empty where it accepts one.
 
     Its test calls nodes that are drained for now a mistake, too: only a job, of next year, is judged as ours.
     """
@@ -339,7 +339,7 @@ class SlurmExecutor:
                 raise UsageError(f"sbatch refuses jobs for {device}: {said}", hint=HINT)
 
     def jobs(self, options: SlurmOptions, plan: Plan) -> Iterator[str]:
-        """Each job, and the words and the script that submit the first array."""
+        """Yield a line for each job, then the words and the script that submit the first array."""
         folder = Path("STORE", "runs", plan.run_id)
         nothing = Submission(plan, (), folder, {}, {}, "", SYSTEM_CLOCK, lambda: False, lambda *_: None)
         jobs = [

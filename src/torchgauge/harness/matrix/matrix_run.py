@@ -303,7 +303,7 @@ class Matrix:
 
 
 def _build(there: Interpreter) -> Made:
-    """What a build of a person's own is now."""
+    """Return the present identity of a build that the user made."""
     report = there.report or probe(there.path, environment=environment_for(there.path))
     versions = installed_in(there.path)
     build = report.usable.torch if report.usable is not None else None

@@ -60,7 +60,7 @@ BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
 
 
 def load_suites(names: Sequence[str]) -> dict[str, Suite]:
-    """The suites called ``names``; ``all`` stands for every suite of models but the toy one.
+    """Return the suites called ``names``; ``all`` stands for every suite of models but the toy one.
 
     Where a name is the path of a user's file (:mod:`torchgauge.suites.own`), the suite has a name of its own.
     """
@@ -267,7 +267,7 @@ def _declared(device: Device) -> str:
 
 
 def checks_together(suite: Suite, elsewhere: bool) -> int:
-    """How many checks of ``suite`` share a process, which may be on another machine."""
+    """Return how many checks of ``suite`` share a process, which may be on another machine."""
     return CHECKS_PER_JOB if elsewhere else int(getattr(suite, "checks_per_process", CHECKS_PER_GROUP))
 
 

@@ -158,7 +158,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
 
 
 def _out_of_memory(key: str, phase: Phase, reason: str) -> Outcome:
-    """The outcome of a case whose process was ended for memory, which is not its own at the start."""
+    """Return the outcome of a case whose process was ended for memory, not its own before it loads."""
     if phase is Phase.START:
         why = f"{reason}, before anything of the case was loaded"
         return Outcome(key, Status.INFRA, phase, Cause.KILLED, why)

@@ -87,7 +87,7 @@ class Progress(LiveLines):
         return lines
 
     def _of_one(self, results: Sequence[Result], done: int) -> list[str]:
-        """A line for each of ``results``, of one model or of one suite's checks; many alike are counted."""
+        """Return a line for each of ``results``, of one model or one suite's checks; equal are counted."""
         if len({result.case.workload for result in results}) > 1:  # checks: many share a process
             checked = results[0].case
             named = f"{checked.workload.suite} @{checked.device}"

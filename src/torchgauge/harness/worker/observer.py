@@ -95,7 +95,7 @@ class Observer:
 
     @property
     def lost(self) -> list[str]:
-        """The state that cannot be restored, by name."""
+        """Return the names of the state that cannot be restored."""
         return self._snapshot.lost
 
     @property

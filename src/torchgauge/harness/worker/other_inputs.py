@@ -142,7 +142,7 @@ def _renew(pairs: list[tuple[torch.Tensor, torch.Tensor]], seed: int, half: bool
 
 @dataclass
 class Repetition:
-    """How much longer a step takes with new ``inputs`` than with repeated ones.
+    """Measures how much longer a step takes with new ``inputs`` than with repeated ones.
 
     Each step is timed like a block. Before it, as many bytes are written, to its inputs or to other tensors,
     so that every step begins with the same caches. ``compilations`` returns how many programs were compiled

@@ -146,7 +146,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
 
 
 class Pick(NamedTuple):
-    """The elements of ``whole`` that an operator picked, by their indices ``places`` along ``dim``.
+    """Return the elements of ``whole`` that an operator picked, by their indices ``places`` along ``dim``.
 
     A ``free`` operator may give equal elements any order.
     """
@@ -195,7 +195,7 @@ def rounded_otherwise(observe: Callable[[], Observation], number: int) -> Observ
 
 
 class EagerResults:
-    """What eager's result may be: ``base``, its float64 result, and the results of other correct runs.
+    """Holds what eager's result may be: ``base``, its float64 result, and the results of other correct runs.
 
     ``run(number)`` returns such a result. Runs differ in their rounding, or in their random numbers. They are
     made only while earlier runs do not explain a difference. A run that raises or returns nothing explains
@@ -219,7 +219,7 @@ class EagerResults:
 
     @cached_property
     def fp64(self) -> Observation | None:
-        """The float64 result; None if there is none."""
+        """Return the float64 result; None if there is none."""
         return self._exact()
 
     def explains(self, path: str, expected: torch.Tensor, found: torch.Tensor) -> bool:

@@ -240,7 +240,7 @@ class Judge:
     def _repetition(
         self, evidence: PairEvidence, finding: Finding, hypotheses: Hypotheses
     ) -> Repetition | None:
-        """What has to repeat; a run of one pair needs no fresh launches unless it is told to ``repeat``.
+        """Return what has to repeat; a run of one pair needs no fresh launches except with ``repeat``.
 
         Fresh launches agree with a suspicion, which survived among all; a hint did not, so that its fresh
         launches have to show it by themselves, among all hints of the run (Bonferroni's inequality).

@@ -89,7 +89,7 @@ def _usual(tensors: Iterable[OutputError]) -> tuple[Mapping[str, float], Mapping
 
 
 def _kind(path: str) -> str:
-    """What a tensor is one of: ``iteration0.grad`` for ``iteration0.grad.head.weight``."""
+    """Return the kind of a tensor: ``iteration0.grad`` for ``iteration0.grad.head.weight``."""
     return ".".join(path.split(".")[:2])
 
 

@@ -80,7 +80,7 @@ class Finding:
 
     @property
     def shows_gain(self) -> bool:
-        """Whether an improvement is shown, and survives."""
+        """Return whether an improvement is shown, and survives."""
         return bool(self.change.less) and self.survives
 
     def shows_harm(self, evidence: PairEvidence) -> bool:

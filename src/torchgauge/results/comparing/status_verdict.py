@@ -65,7 +65,7 @@ def unlike(launch: Launch) -> str:
 
 
 def comparable(launch: Launch) -> bool:
-    """Whether both sides of ``launch`` passed with one result, alike, of the named model and checked."""
+    """Return whether both sides of ``launch`` passed, checked, with equal results of the named model."""
     passed = launch.base.status is launch.head.status is Status.PASS
     return passed and not (_untold(launch) or unlike(launch) or outputs_differ(launch))
 
@@ -148,7 +148,7 @@ def _asked_of_nobody(blank: MetricVerdict, why: str) -> MetricVerdict:
 
 
 def _changed(blank: MetricVerdict, verdict: Verdict, reasons: list[str]) -> MetricVerdict:
-    """The verdict where launches show a change, for ``reasons``: it takes two, or the only one."""
+    """Return the verdict where launches show a change, for ``reasons``: it takes two, or the only one."""
     n, reason = blank.launches, reasons[0]
     if len(reasons) >= 2:
         often = "" if len(reasons) == n else f" (in {len(reasons)} of {counted(n, 'launch')})"

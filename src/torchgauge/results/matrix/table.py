@@ -124,13 +124,13 @@ class Table:
 
     @property
     def ordered(self) -> bool:
-        """Whether cells are versions in their order, so that a change has a first one."""
+        """Return whether cells are versions in their order, so that a change has a first one."""
         labels = [each.label for each in self.columns if not (each.repeats or each.apart)]
         return all(label[:1].isdigit() for label in labels) and labels == sorted(labels, key=release)
 
     @property
     def differ(self) -> bool:
-        """Whether a cell computes something else than the baseline."""
+        """Return whether a cell computes something else than the baseline."""
         differing = Verdict.OUTPUTS_DIFFER.value
         return any(entry.verdict == differing for row in self.rows for entry in row.entries)
 

@@ -157,7 +157,7 @@ def _how_far(a: Any, e: Any, close: Any, atol: float, rtol: float) -> str:
 
 
 def plain_host(tensor: Any) -> Any:
-    """A dense, detached tensor on the host without lazy conjugation, of a dtype that PyTorch computes in."""
+    """Return a dense, detached tensor on the host, not lazily conjugated, of a dtype PyTorch computes in."""
     import torch
 
     tensor = tensor.detach()

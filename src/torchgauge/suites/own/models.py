@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import random
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -19,8 +18,11 @@ from torchgauge.errors import MissingPackageError
 from torchgauge.records import AUTOCAST, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.leaves import leaves
+from torchgauge.suites.losses import loss_in
+from torchgauge.suites.model_code import package_root
 from torchgauge.suites.placing import placed
-from torchgauge.suites.suite import HOST, BuiltWorkload
+from torchgauge.suites.suite import HOST, BuiltWorkload, seed_host
+from torchgauge.suites.torchbench.steps import Called
 
 STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
@@ -46,7 +48,8 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     kept = {what: get() for what, (get, _) in STATE.items()}
     try:
         source = _imported(file, recipe.get("tree", ""))
-        seed(workload.seed)
+        torch.manual_seed(workload.seed)
+        seed_host(workload.seed)
         values = {
             "batch": workload.batch,
             "seed": workload.seed,
@@ -97,32 +100,12 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     )
 
 
-def seed(number: int) -> None:
-    """Seed PyTorch, Python and, where it is imported, numpy."""
-    torch.manual_seed(number)
-    random.seed(number)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(number % (1 << 32))
-
-
-class Called(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy
-    """A module whose forward pass is a function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the function returns."""
-        return self.function(*args, **kwargs)
-
-
 def _imported(file: Path, tree: str = "") -> ModuleType:
     """Import ``file`` as ``python FILE`` would find its neighbours, or as a part of its package.
 
     In the ``tree`` of a revision, packages of the tree take the place of those that are installed.
     """
-    root = next(folder for folder in file.parents if not (folder / "__init__.py").exists())
+    root = package_root(file)
     name = ".".join(file.relative_to(root).with_suffix("").parts)
     sys.path[:0] = [str(root), *((str(Path(tree, "src")), tree) if tree else ())]
     sys.path.append(str(file.parent))
@@ -205,12 +188,12 @@ def _loss_of(source: ModuleType, args: Any, kwargs: Any, named: str) -> Callable
             if place not in inputs:
                 inputs[place] = placed(None, args, kwargs, *place)[1:3]
             return own(output, *inputs[place][0], **inputs[place][1])
-        found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", output)
-        if not isinstance(found, torch.Tensor) or found.numel() != 1:
+        scalar = loss_in(output)
+        if not isinstance(scalar, torch.Tensor) or scalar.ndim:
             raise NotImplementedError(
                 f"{named} has no loss: training needs a module that returns a scalar or an object with "
                 "`.loss`, or a function `loss(output, *inputs)` in the file"
             )
-        return found.reshape(())
+        return scalar
 
     return loss

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from torchgauge.errors import UsageError
 from torchgauge.records import Group
-from torchgauge.suites.model_code import MODEL_CODE, builder_file, code_digest
+from torchgauge.suites.model_code import MODEL_CODE, builder_file, code_digest, package_root
 from torchgauge.suites.own.revision import repository_of, state_of, tree_of
 from torchgauge.suites.suite import ModelEntry, Unavailable
 
@@ -93,14 +93,14 @@ class OwnSuite:
 
     @cached_property
     def name(self) -> str:
-        """The path of the file below the root of its repository or packages, with dots for slashes."""
+        """Return the path of the file below the root of its repository or packages, with dots for slashes."""
         tops = (folder for folder in self.file.parents if _is_top(folder))
-        top = self.tree or next(tops, _package_root(self.file))
+        top = self.tree or next(tops, package_root(self.file))
         return _RESERVED.sub("_", ".".join(self.file.relative_to(top).parts))
 
     @property
     def doc(self) -> str:
-        """One sentence for ``torchgauge suites``."""
+        """Return one sentence for ``torchgauge suites``."""
         return f"The functions of {self.file}."
 
     @cached_property
@@ -282,7 +282,7 @@ def _imported(file: Path) -> list[Path]:
 
 def _imports(source: Path) -> Iterator[tuple[Path, str]]:
     """Yield folder and dotted name of each module that ``source`` may import from its own folders."""
-    roots = [source.parent, _package_root(source)]
+    roots = [source.parent, package_root(source)]
     for node in ast.walk(_tree(source)):
         if isinstance(node, ast.Import):
             yield from ((root, alias.name) for alias in node.names for root in roots)
@@ -293,8 +293,3 @@ def _imports(source: Path) -> Iterator[tuple[Path, str]]:
                     yield base, node.module
                 for alias in node.names:
                     yield base, f"{node.module}.{alias.name}" if node.module else alias.name
-
-
-def _package_root(file: Path) -> Path:
-    """Return the folder from which ``file`` is imported: the first above it without ``__init__.py``."""
-    return next(folder for folder in file.parents if not (folder / "__init__.py").exists())

@@ -6,10 +6,9 @@ from typing import Any
 
 from torchgauge.errors import MissingPackageError
 from torchgauge.records import PRETRAINED, Workload
-from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.hub import reaching_hub
 from torchgauge.suites.suite import BuiltWorkload
-from torchgauge.suites.timm.models import calibrate_batch_norm, open_blocks
+from torchgauge.suites.timm.models import classifier, open_blocks
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
 SIDE = 224
@@ -26,10 +25,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:  # noqa:
     import torch
     import torchvision
 
-    from torchgauge.suites.dropout import silence_modules
-    from torchgauge.suites.losses import ClassLoss
-
-    name, training, pretrained = workload.model, LOSS in wanted(workload), workload.weights == PRETRAINED
+    name = workload.model
     try:
         maker = torchvision.models.get_model_builder(name)
     except ValueError:
@@ -48,22 +44,10 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:  # noqa:
             f"{name} is a model of {task}, whose inputs are unknown. Try: a file that returns it with inputs"
         )
     torch.manual_seed(workload.seed)
-    if pretrained:
+    if workload.weights == PRETRAINED:
         with reaching_hub(f"torchvision's {name}"):
             module = maker(weights="DEFAULT")
     else:
         module = maker(weights=None)
         notes += open_blocks(module)
-    notes += silence_modules(module)
-    size = (workload.batch, 3, SIDE, SIDE)
-    images = torch.randn(size, generator=torch.Generator().manual_seed(workload.seed))
-    if not training and not pretrained:
-        notes += calibrate_batch_norm(module, size[1:], workload.seed)
-    return BuiltWorkload(
-        module=module.train(training),
-        args=(images,),
-        loss=ClassLoss(workload.seed) if training else None,
-        items_per_step=workload.batch,
-        item="image",
-        notes=notes,
-    )
+    return classifier(workload, module, (3, SIDE, SIDE), notes)

@@ -30,21 +30,32 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     notes = define_missing_schemas()
     import torch
 
-    from torchgauge.suites.dropout import silence_modules
-    from torchgauge.suites.losses import ClassLoss
-
-    training = LOSS in wanted(workload)
     pretrained = workload.weights == PRETRAINED
     torch.manual_seed(workload.seed)
     module = _create(recipe.get("model") or workload.model, pretrained, recipe.get("arguments", {}))
     notes += (f"weights: timm's {_source(module.pretrained_cfg)}",) if pretrained else open_blocks(module)
-    notes += silence_modules(module)
     channels, height, width = module.pretrained_cfg["input_size"]
     side = workload.sizes.get("image")
-    size = (workload.batch, channels, side or height, side or width)
-    images = torch.randn(size, generator=torch.Generator().manual_seed(workload.seed))
-    if not training and not pretrained:
-        notes += calibrate_batch_norm(module, size[1:], workload.seed)
+    return classifier(workload, module, (channels, side or height, side or width), notes)
+
+
+def classifier(
+    workload: Workload, module: Any, image: tuple[int, ...], notes: tuple[str, ...]
+) -> BuiltWorkload:
+    """Return ``workload`` with a classifier of random images of shape ``image`` (channels, height, width).
+
+    Batch norms get the statistics of random images, unless they are trained or published.
+    """
+    import torch
+
+    from torchgauge.suites.dropout import silence_modules
+    from torchgauge.suites.losses import ClassLoss
+
+    training = LOSS in wanted(workload)
+    notes += silence_modules(module)
+    images = torch.randn((workload.batch, *image), generator=torch.Generator().manual_seed(workload.seed))
+    if not training and workload.weights != PRETRAINED:
+        notes += calibrate_batch_norm(module, image, workload.seed)
     return BuiltWorkload(
         module=module.train(training),
         args=(images,),

@@ -78,7 +78,7 @@ class _Attributes:
 
     @property
     def now(self) -> dict[str, Any]:
-        """The current attributes, without those that only a back end adds."""
+        """Return the current attributes, without those that only a back end adds."""
         of_torch = _of_torch(self.kind)
         return {
             key: value
@@ -438,7 +438,9 @@ class Snapshot:
                 if isinstance(table, dict) and table:
                     self._containers.append((path, table, contents(table)))
                 for key, tensor in table.items() if weights or kind == BUFFER else ():
-                    if isinstance(tensor, torch.Tensor) and _simple(tensor) and id(tensor) not in ids:
+                    dispatch = getattr(type(tensor), "__torch_dispatch__", None)
+                    # a subclass with a dispatch of its own does not hold its values itself
+                    if dispatch is torch.Tensor.__torch_dispatch__ and id(tensor) not in ids:
                         ids.add(id(tensor))
                         self._keep_tensor(f"{path}.{key}", tensor)
 
@@ -490,11 +492,6 @@ def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
 def _named(model: nn.Module) -> Iterator[tuple[str, Any]]:
     """Return path and module of each part of ``model``."""
     return ((f"{ATTRIBUTE}.{name or 'model'}", part) for name, part in model.named_modules())
-
-
-def _simple(tensor: torch.Tensor) -> bool:
-    """Return whether ``tensor`` holds its values itself, unlike subclasses with a dispatch of their own."""
-    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
 def _of_torch(kind: type) -> bool:
