@@ -60,6 +60,11 @@ def to_host(leaf: Any, *, copy: bool = True) -> Any:
         return leaf.detach().to(HOST, copy=copy)
 
 
+def as_reals(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a complex ``tensor`` with real and imaginary part in a last dimension, any other as it is."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
 def as_tensor(leaf: Any) -> Any:
     """Return a float as a tensor of float64, and any other leaf as it is."""
     return torch.tensor(leaf, dtype=torch.float64) if isinstance(leaf, float) else leaf

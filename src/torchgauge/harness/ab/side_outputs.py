@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from torchgauge.records import OutputError
-from torchgauge.suites.outputs import Observation, as_tensor
+from torchgauge.suites.outputs import Observation, as_reals, as_tensor
 from torchgauge.suites.placing import is_lazy, tensors
 from torchgauge.suites.suite import BuiltWorkload
 
@@ -50,12 +50,7 @@ def start_sum(built: BuiltWorkload) -> float:
     for number, (_, leaf) in enumerate((*state, *tensors({"args": built.args, "kwargs": built.kwargs}, ""))):
         odd = leaf.layout is not torch.strided or leaf.is_quantized or leaf.is_nested or leaf.is_meta
         if not odd and not is_lazy(leaf) and leaf.numel():
-            wide = (
-                (torch.view_as_real(leaf) if leaf.is_complex() else leaf)
-                .detach()
-                .double()
-                .nan_to_num(0, 0, 0)
-            )
+            wide = as_reals(leaf).detach().double().nan_to_num(0, 0, 0)
             weight = (number + 1) / math.sqrt(wide.numel())
             total, size = total + weight * float(wide.sum()), size + weight * float(wide.norm())
     return _short(total / size) if size else 0.0
@@ -65,8 +60,7 @@ def _reals(leaf: Any) -> torch.Tensor | None:
     """Return the numbers of ``leaf`` in float64 and a row, as pairs of reals of a complex one."""
     if not isinstance(leaf, torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
         return None
-    wide = torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf
-    return wide.detach().double().flatten()
+    return as_reals(leaf).detach().double().flatten()
 
 
 def _short(value: float) -> float:

@@ -27,7 +27,7 @@ class Versions:
     by_environment: dict[str, str] = field(default_factory=dict)
 
     def differ(self, environment: Environment) -> str:
-        """Take in ``environment``; how its torch differs from that of the run, empty where it may."""
+        """Add ``environment``; return how its torch differs from the run's, empty where it may differ."""
         if not (version := torch_version(environment)):
             return ""
         self.by_environment[environment.id] = version
@@ -37,7 +37,7 @@ class Versions:
         return f"torch {version} instead of {first} for device {environment.device}"
 
     def marked(self, results: Sequence[Result]) -> list[Result]:
-        """``results``; each says with which versions it was measured where those may be mixed."""
+        """Return ``results``, each with the versions that measured it if versions may be mixed."""
         return [self._marked(each) if self.mixed and each.environment_id else each for each in results]
 
     def _marked(self, result: Result) -> Result:

@@ -27,7 +27,7 @@ from torchgauge.errors import JudgeError
 from torchgauge.harness.worker.closeness import Closeness, measure, scales, strangers
 from torchgauge.harness.worker.rounding import EagerResults
 from torchgauge.records import Cause, Modifier, Tolerance
-from torchgauge.suites.outputs import as_tensor, not_finite
+from torchgauge.suites.outputs import as_reals, as_tensor, not_finite
 from torchgauge.suites.placing import named
 
 SMALL_TENSOR = 1000
@@ -178,8 +178,7 @@ def _same_places(one: Any, other: torch.Tensor) -> bool:
         or one.is_complex() is not other.is_complex()
     ):
         return False
-    both = (_reals(each) if each.is_complex() else each for each in (one, other))
-    return bool(torch.equal(*map(not_finite, both)))
+    return bool(torch.equal(*(not_finite(as_reals(tensor)) for tensor in (one, other))))
 
 
 @_judging()
@@ -248,7 +247,7 @@ def _compare_inexact(  # noqa: PLR0917  as above
         return
     truth = _yardstick(truth, expected)
     if expected.is_complex():
-        expected, found = _reals(expected), _reals(found)
+        expected, found = as_reals(expected), as_reals(found)
     pads = _without_pads(expected, found, truth)
     if pads is None:
         verdict.fail(Cause.NONFINITE, f"{path}: NaN or infinity in other places than in the reference")
@@ -285,14 +284,13 @@ def _yardstick(truth: Any, expected: torch.Tensor) -> torch.Tensor | None:
 
     Return None where the float64 result has another shape, is not a tensor, or has infinities elsewhere.
     """
-    pairs = expected.is_complex()
     if (
         not isinstance(truth, torch.Tensor)
         or truth.shape != expected.shape
-        or truth.is_complex() is not pairs
+        or truth.is_complex() is not expected.is_complex()
     ):
         return None
-    wide = _reals(truth) if pairs else truth
+    wide = as_reals(truth)
     usable = bool(wide.isfinite().all()) or _same_places(truth, expected)
     return wide if wide.dtype == torch.float64 and usable else None
 
@@ -313,11 +311,6 @@ def _without_pads(
     if truth is not None:  # an element that overflows only in their dtype has no error
         truth = truth.masked_fill(~expected.isfinite(), 0.0)
     return expected.nan_to_num(0.0, 0.0, 0.0), found.nan_to_num(0.0, 0.0, 0.0), truth
-
-
-def _reals(tensor: torch.Tensor) -> torch.Tensor:
-    """A complex tensor as reals, with real and imaginary part in a last dimension."""
-    return torch.view_as_real(tensor.resolve_conj())
 
 
 def _as_good_as_reference(

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torchgauge.harness.worker.closeness import scales
 from torchgauge.records import Tolerance
-from torchgauge.suites.outputs import Observation, as_tensor, to_host
+from torchgauge.suites.outputs import Observation, as_reals, as_tensor, to_host
 
 SWAYS = 6.0
 """Largest accepted difference from eager, as a multiple of the difference between eager and such a run."""
@@ -342,8 +342,7 @@ def _sizes_of_part(base: torch.Tensor, other: torch.Tensor) -> tuple[float, ...]
 
 def _reals(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements of ``tensor`` in a row, as float64, with 0 for NaNs and infinities."""
-    reals = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-    return reals.double().flatten().nan_to_num(0.0, 0.0, 0.0)
+    return as_reals(tensor).double().flatten().nan_to_num(0.0, 0.0, 0.0)
 
 
 def _gap(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
