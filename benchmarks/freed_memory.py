@@ -13,9 +13,10 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 from statistics import median
+
+from child_run import run_child
 
 from torchgauge.harness.pool.host_process import _STEADY_MEMORY
 
@@ -53,8 +54,7 @@ def loop(given: argparse.Namespace, state: str) -> list[float]:
     variables, before = STATES[state]
     rest = {name: value for name, value in os.environ.items() if name not in _STEADY_MEMORY}
     words = [given.python, "-c", CHILD, given.model, str(given.batch), str(before)]
-    done = subprocess.run(words, env={**rest, **variables}, stdout=subprocess.PIPE, text=True, check=True)
-    return list(map(float, json.loads(done.stdout)))
+    return run_child(words, json.loads, env={**rest, **variables}).results
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """What the library promises of its numbers: a step of 100 microseconds, A/A pairs, 3 % slower, the import.
 
     python benchmarks/live_numbers.py step [N]     tg.measure beside a bare loop and torch.utils.benchmark
-    python benchmarks/live_numbers.py alike [N]    tg.compare of equal callables: how many differ, it says
-    python benchmarks/live_numbers.py slower [N]   tg.compare with one that does 3 % more: how many differ
+    python benchmarks/live_numbers.py alike [N]    tg.compare of equal callables: how many it calls different
+    python benchmarks/live_numbers.py slower [N]   tg.compare with one that does 3 % more: how many it finds
     python benchmarks/live_numbers.py import [N]   CPU seconds of `import torchgauge` over the interpreter
 
 Each prints a line of JSON for each repetition and a summary at the end. A step is a hundred small operations,
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from statistics import median
 from typing import Any
+
+from child_run import run_child
 
 OPERATIONS = 100
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # torch.utils.benchmark waits for what is there
@@ -124,10 +124,7 @@ def imported(count: int) -> None:
     """Take the CPU time of children with and without the import, in alternation."""
 
     def spent(program: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", program], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return run_child([sys.executable, "-c", program], str).cpu_s
 
     both = [(spent("pass"), spent("import torchgauge")) for _ in range(count)]
     more = median(ours - bare for bare, ours in both)
