@@ -126,9 +126,10 @@ def executor_options(name: str, given: Mapping[str, str], *, ask: bool = True) -
 
 def chosen_words(name: str, options: Any) -> tuple[str, ...]:
     """Return the words that choose the executor ``name`` with ``options``; none for ``local``."""
-    options = options or NoOptions()
-    changed = sorted(vars(options).items() - vars(type(options)()).items())
-    more = (word for key, value in changed for word in ("--executor-option", f"{key}={value}"))
+    known = sorted(fields(options or NoOptions()), key=lambda each: each.name)
+    chosen = ((each, getattr(options, each.name)) for each in known)
+    changed = [f"{each.name}={value}" for each, value in chosen if value != each.default]
+    more = (word for text in changed for word in ("--executor-option", text))
     return () if name == "local" else ("--executor", name, *more)
 
 

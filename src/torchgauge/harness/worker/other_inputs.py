@@ -46,8 +46,8 @@ REPEATED = 16
 """Maximum number of timed steps with repeated inputs in such a ratio: code may compute in some of them."""
 LEAD = 1000
 """Maximum number of steps before these, with the same inputs: code may remember after some calls only."""
-LARGE = 2.0
-"""First ratio above which a whole block precedes each deciding one: code may remember after many calls."""
+LARGE, LONG_LEAD = 1.5, 5000
+"""First ratio above which so many steps precede each deciding one: code may remember after many calls."""
 LEAST_GAIN_S = 15e-6
 """Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
 INPUTS = ("after.args", "after.kwargs")
@@ -166,7 +166,7 @@ class Repetition:
         first, before = self._first(step, inner, count), self.compilations()
         if first is None or first <= (GAIN if count >= FEW else GAIN_OF_ONE):
             return first, False
-        more = self._deciding(step, inner if first > LARGE else 0)
+        more = self._deciding(step, max(inner, LONG_LEAD) if first > LARGE else LEAD)
         usual = max(1.0, median(self._deciding(eager)))
         lowest = sorted(more)[interval_rank(len(more), 0.99) - 1]
         return median(more), self.compilations() == before and lowest > GAIN * usual
@@ -192,10 +192,10 @@ class Repetition:
                 compiled += 1
         return median(times) / (usual + LEAST_GAIN_S)
 
-    def _deciding(self, step: Callable[[], Any], lead: int = 0) -> list[float]:
+    def _deciding(self, step: Callable[[], Any], lead: int = LEAD) -> list[float]:
         """Return ratios of a step with new inputs to the typical step that repeats these.
 
-        A block of ``lead`` steps precedes the repeated steps, or as many steps as a short time allows.
+        Up to ``lead`` steps precede the repeated steps, as many as a short time allows.
         """
         fewest, most = DECIDING
         ratios: list[float] = []
@@ -203,20 +203,17 @@ class Repetition:
         while len(ratios) < fewest or (len(ratios) < most and time.perf_counter() < end):
             self.inputs.renew()
             new = self._new(step)
-            if lead:
-                time_block(step, lead, self.session)
-            else:
-                self._lead(step, DECIDING_S / most / 4.0)
+            self._lead(step, lead, DECIDING_S / (most * 4.0 if lead == LEAD else fewest * 2.0))
             began, repeated = time.perf_counter(), [self._repeated(step)]
             while len(repeated) < REPEATED and time.perf_counter() - began < DECIDING_S / fewest / 2.0:
                 repeated.append(self._repeated(step))
             ratios.append(new / (_typical(repeated) + LEAST_GAIN_S))
         return ratios
 
-    def _lead(self, step: Callable[[], Any], seconds: float) -> None:
-        """Run two to :data:`LEAD` steps, in so many seconds."""
+    def _lead(self, step: Callable[[], Any], most: int, seconds: float) -> None:
+        """Run two to ``most`` steps, in so many seconds."""
         end = time.perf_counter() + seconds
-        for number in range(LEAD):
+        for number in range(most):
             if number > 1 and time.perf_counter() > end:
                 break
             step()
