@@ -340,7 +340,12 @@ def _apply(options: list[Any], command: Command) -> Command:
     return command
 
 
-EXECUTOR = click.option("--executor", default="local", show_default=True, help="where workers run")
+EXECUTOR = click.option(
+    "--executor",
+    envvar="TORCHGAUGE_EXECUTOR",
+    default="local",
+    help="where workers run (default: TORCHGAUGE_EXECUTOR, or local)",
+)
 
 EXECUTOR_OPTION = click.option(
     "--executor-option",
