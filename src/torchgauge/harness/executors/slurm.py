@@ -35,7 +35,7 @@ from torchgauge.harness.executors.part_jobs import (
     Stage,
     cut,
 )
-from torchgauge.harness.executors.slurm_fleet import slurm_fleet
+from torchgauge.harness.executors.slurm_fleet import answered, in_a_line, slurm_fleet
 from torchgauge.harness.run.versions import MIXED
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.passed_variables import passed
@@ -169,7 +169,7 @@ class Slurm:
             words = elsewhere
         for _ in range(2):  # a controller that answers between two refusals means them
             if not number:
-                refusal = _in_a_line(self._ask("sbatch", *words))
+                refusal = in_a_line(self._ask("sbatch", *words))
                 number = self._number(script)
         if not number:
             return dict.fromkeys((job.name for job in jobs), refusal)
@@ -252,12 +252,8 @@ class Slurm:
         words = ("--noheader", "--array", "--states=all", f"--name={self.job_name}", f"--Format={layout}")
         done = self._ask("squeue", *words)
         if done.returncode:
-            raise EngineAwayError(f"Slurm's controller does not answer: {_in_a_line(done)}")
-        return [
-            [word.strip() for word in line.split("|")][: len(fields)]
-            for line in done.stdout.splitlines()
-            if line.strip()
-        ]
+            raise EngineAwayError(f"Slurm's controller does not answer: {in_a_line(done)}")
+        return [line[: len(fields)] for line in answered(done)]
 
     def _ask(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command like :func:`ask`, and report the run as alive while it tries for its minute."""
@@ -305,11 +301,7 @@ def _refusal(words: Sequence[str]) -> str:
         return ""
     done = ask("sbatch", *job, "--begin=now+365days", "--job-name=torchgauge-words")
     ask("scancel", "--name=torchgauge-words")
-    return _in_a_line(done) if done.returncode else ""
-
-
-def _in_a_line(done: subprocess.CompletedProcess[str]) -> str:
-    return " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
+    return in_a_line(done) if done.returncode else ""
 
 
 @dataclass(frozen=True)
@@ -327,9 +319,7 @@ class SlurmExecutor:
                 f"Slurm's {', '.join(missing)} cannot be found",
                 hint="log in to a node that submits jobs, or apt-get install slurm-client",
             )
-        done = ask("squeue", "--noheader", "--name=torchgauge-none")
-        if done.returncode:
-            raise InfrastructureError(f"Slurm does not answer: {_in_a_line(done)}", hint="sinfo says more")
+        answered(ask("squeue", "--noheader", "--name=torchgauge-none"))
 
     def refuse(self, options: SlurmOptions, devices: Sequence[str]) -> None:
         """Raise :class:`UsageError` for words that sbatch refuses: no job would ever start."""

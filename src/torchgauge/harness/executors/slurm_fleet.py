@@ -20,8 +20,8 @@ def slurm_fleet(ask: Callable[..., CompletedProcess[str]]) -> list[FleetDevice]:
 
     Raises :class:`InfrastructureError` where Slurm does not answer.
     """
-    nodes = _lines(ask("sinfo", "--noheader", "--Node", "--format=%N|%T|%G"))
-    jobs = _lines(ask("squeue", "--noheader", "--array", "--Format=Name:|,JobArrayID:|,State:|,NodeList:|"))
+    nodes = answered(ask("sinfo", "--noheader", "--Node", "--format=%N|%T|%G"))
+    jobs = answered(ask("squeue", "--noheader", "--array", "--Format=Name:|,JobArrayID:|,State:|,NodeList:|"))
     runs: dict[str, list[str]] = {}
     for name, job, state, node, *_ in jobs:
         if name.startswith(JOBS):
@@ -42,9 +42,13 @@ def devices_of(gres: str) -> list[tuple[str, int]]:
     return found or [("node", 1)]
 
 
-def _lines(done: CompletedProcess[str]) -> list[list[str]]:
+def answered(done: CompletedProcess[str]) -> list[list[str]]:
+    """The fields of each line of what Slurm answers; raises :class:`InfrastructureError` without."""
     if done.returncode:
-        raise InfrastructureError(
-            f"Slurm does not answer: {' '.join((done.stderr or done.stdout).split())}", hint="sinfo says more"
-        )
+        raise InfrastructureError(f"Slurm does not answer: {in_a_line(done)}", hint="sinfo says more")
     return [[word.strip() for word in line.split("|")] for line in done.stdout.splitlines() if line.strip()]
+
+
+def in_a_line(done: CompletedProcess[str]) -> str:
+    """What a command of Slurm printed."""
+    return " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
