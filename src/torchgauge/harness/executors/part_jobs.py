@@ -440,7 +440,8 @@ class PartJobs:
             or self.now - watched.heard > self.options.lost_s
             or (state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED)
         ):
-            own = "" if watched.started else first_line(excerpt(self.engine.log(watched.job)))
+            log = "" if watched.started else excerpt(self.engine.log(watched.job))
+            own = first_line(log[max(0, log.find("error: ")) :])  # behind a traceback, if there is one
             return ": ".join(filter(None, (state.words, own))), state.again
         return None
 
