@@ -207,7 +207,7 @@ class _Comparing:
         settings = replace(RunSettings(), min_block_s=BLOCK_S, warmup_budget_s=WARMUP_S)
         warm_up(series, self.session, settings)
         seconds = time_block(call, series.inner, self.session).wall
-        return StepRecorder(call, self.session, seconds), seconds
+        return StepRecorder(call, self.session), seconds
 
     def _part(self, recorders: Mapping[Side, tuple[StepRecorder, float]], wanted: Wanted) -> str:
         """Measure one part and judge it; returns why it ended early, empty where it did not."""

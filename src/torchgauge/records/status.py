@@ -59,7 +59,6 @@ class Cause(str, Enum):
     TOLERANCE = "tolerance"
     NONFINITE = "nonfinite"
     NONDETERMINISTIC_EAGER = "nondeterministic_eager"
-    KEEPS_STATE = "keeps_state"
     CONTRACT = "contract"
     CANCELLED = "cancelled"
     BUDGET = "budget"
@@ -89,7 +88,6 @@ CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
             Cause.TOLERANCE,
             Cause.NONFINITE,
             Cause.NONDETERMINISTIC_EAGER,
-            Cause.KEEPS_STATE,
             Cause.CONTRACT,
         }
     ),

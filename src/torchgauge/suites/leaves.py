@@ -12,7 +12,7 @@ import dataclasses
 import enum
 import sys
 import types
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -148,6 +148,8 @@ def _parts(value: Any) -> Collection[tuple[str, Any]] | None:
         return _of_array(value, numpy)
     if isinstance(value, Mapping):
         return _with_more(value, [(_label(key, at), item) for at, (key, item) in enumerate(value.items())])
+    if isinstance(value, (ValuesView, ItemsView)):
+        value = list(value)
     if isinstance(value, AbstractSet):
         return _of_set(value)
     if isinstance(value, Sequence) and not isinstance(value, (memoryview, bytearray)):

@@ -25,7 +25,7 @@ import torch
 
 ATOMS = (
     *(str, type(None), bool, int, float, complex, bytes, range, slice, enum.Enum, type),
-    *(types.ModuleType, types.CodeType, weakref.ProxyType),
+    *(types.ModuleType, types.CodeType, *weakref.ProxyTypes),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format),
 )
 """Classes of objects that consist of nothing else."""
@@ -254,6 +254,8 @@ class Copies:
 
     def of(self, value: Any) -> Any:
         """Return the copy of ``value``."""
+        if type(value) in weakref.ProxyTypes:
+            return self._of_proxy(value)
         if isinstance(value, ATOMS):
             return value
         if id(value) in self.memo:
@@ -291,6 +293,13 @@ class Copies:
             if copied is not value or not isinstance(value, torch.nn.Module):  # weights are never shared
                 return copied
         return self._of_object(value)
+
+    def _of_proxy(self, value: Any) -> Any:
+        try:
+            referent = value.__repr__.__self__  # a bound method is the one way to what a proxy stands for
+        except ReferenceError:
+            return value
+        return weakref.proxy(self._referent(referent))
 
     def _of_object(self, value: Any) -> Any:
         kind = type(value)

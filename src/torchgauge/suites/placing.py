@@ -160,13 +160,14 @@ class _Placing:
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         dtype = self._dtype_of(tensor) or tensor.dtype
-        if tensor.device == self.device and tensor.dtype == dtype:
+        device = tensor.device if tensor.is_meta else self.device  # nothing to move
+        if tensor.device == device and tensor.dtype == dtype:
             return tensor if tensor.is_leaf else tensor.detach().requires_grad_(tensor.requires_grad)
         with torch.no_grad():
             if _plain(tensor) and ((group := self._group(tensor)) or not _dense(tensor)):
                 moved = self._view(tensor.detach(), dtype, group)
             else:
-                moved = tensor.detach().to(device=self.device, dtype=dtype)
+                moved = tensor.detach().to(device=device, dtype=dtype)
         return moved.requires_grad_() if tensor.requires_grad else moved
 
     def _view(self, tensor: torch.Tensor, dtype: Any, group: _Group | None) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 LATE: list[int] = []
@@ -13,3 +14,5 @@ CLOCK: list[float] = []
 """The time of the first call."""
 CALLS = itertools.count()
 """The number of calls in this process."""
+DICE = random.Random()
+"""A generator that the system's entropy seeds."""

@@ -20,6 +20,7 @@ import torch
 
 from torchgauge.records import Workload
 from torchgauge.suites.suite import BuiltWorkload
+from torchgauge_faults import outside
 
 SIDE = 16
 Pair = collections.namedtuple("Pair", "first second")  # noqa: PYI024  as programs of users have them
@@ -720,17 +721,113 @@ class Teacher(torch.nn.Linear):
 
 @named
 class StaysInPlace(Program):
-    """Its teacher is not copied, and ``to`` raises, as that of a quantised model does."""
+    """Its teacher is not copied, a buffer has no memory, and ``to`` raises, as in a quantised model."""
 
     def __init__(self) -> None:
         super().__init__()
         self.teacher = Teacher(SIDE, SIDE).requires_grad_(False)
+        self.register_buffer("unused", torch.empty(3, device="meta"))
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         raise ValueError("to() is not supported for models of 8 bits")
 
     def forward(self, x: torch.Tensor) -> Any:
         return LaterResult(self.linear(x) + self.teacher(x))
+
+
+@named
+class OwnGenerator(Program):
+    """Draws from its own generator, and from one that it seeds and puts back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dice = torch.Generator().manual_seed(3)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        own = torch.randn(x.shape, generator=self.dice, dtype=x.dtype)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            again = torch.randn_like(x)
+        return self.linear(x) + own + again
+
+
+@named
+class ViewsOfADict(Program):
+    """Returns the values and the items of a dict."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        found = {"whole": self.linear(x)}
+        return found.values(), found.items()
+
+
+@named
+class TakesBack(Program):
+    """Puts a number into a list in its forward pass, and takes it out in its backward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pending: list[int] = []
+
+    @torch.compiler.disable
+    def put(self, y: torch.Tensor) -> None:
+        if y.requires_grad:
+            self.pending.append(1)
+            y.register_hook(lambda _: self.pending.pop() and None)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        self.put(y)
+        return y
+
+
+@named
+class RemovesItsHook(Program):
+    """Fits a scale to its first inputs, by a hook that then removes itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 1.0
+        self.hook = self.register_forward_pre_hook(self.first)
+
+    def first(self, _: Any, inputs: tuple[torch.Tensor]) -> None:
+        self.scale = 2.0 + float(inputs[0].std())
+        self.hook.remove()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) * self.scale
+
+
+@named
+class FadesASparseBuffer(Program):
+    """Multiplies a sparse buffer in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.eye(SIDE).to_sparse())
+
+    @torch.compiler.disable
+    def faded(self, x: torch.Tensor) -> torch.Tensor:
+        self.weights.mul_(0.7)
+        return torch.sparse.mm(self.weights, x)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(self.faded(x))
+
+
+@named
+class CountsElsewhere(Program):
+    """Counts its calls in another file."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) + next(outside.CALLS)
+
+
+@named
+class DrawsElsewhere(Program):
+    """Draws from a generator of another file, which no seed of a run reaches."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) + outside.DICE.uniform(1, 9)
 
 
 def loss(result: Any) -> torch.Tensor:

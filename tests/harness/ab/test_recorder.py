@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 
 from torchgauge.devices.fake import FakeEventTimer, FakeSession
 from torchgauge.harness.ab.recorder import StepRecorder
+from torchgauge.harness.worker.run_queue import RunQueue
 from torchgauge.harness.worker.timing import Clocks
 
 
@@ -40,7 +42,7 @@ def ticks(*readings: int) -> Iterator[int]:
 
 def recorder(session: Session, wall: Iterator[int], cpu: Iterator[int] | None = None) -> StepRecorder:
     clocks = Clocks(lambda: next(wall), (lambda: 0) if cpu is None else lambda: next(cpu))
-    return StepRecorder(lambda: None, session, 1e-3, clocks)
+    return StepRecorder(lambda: None, session, clocks)
 
 
 def test_each_step_of_the_host_has_its_own_times() -> None:
@@ -93,4 +95,16 @@ def test_a_step_that_raises_is_not_swallowed() -> None:
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        StepRecorder(broken, Session(), 1e-3).block(1)
+        StepRecorder(broken, Session()).block(1)
+
+
+@pytest.mark.parametrize(("steps", "readings"), [(80, 82), (81, 2)], ids=["50 us", "shorter"])
+def test_steps_of_a_block_decide_how_often_the_run_queue_is_read(
+    steps: int, readings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both sides have as many, however long the steps of either were while it warmed up."""
+    count = itertools.count()
+    monkeypatch.setattr(RunQueue, "known", True)
+    monkeypatch.setattr(RunQueue, "read_ns", lambda _: next(count))
+    StepRecorder(lambda: None, Session()).block(steps)
+    assert next(count) == readings

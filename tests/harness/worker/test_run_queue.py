@@ -58,6 +58,5 @@ def test_this_process_is_known() -> None:
     ended.set()
     other.join()
     assert queue.known
-    assert queue.cost_ns > 0
     assert queue.read_ns() >= before
     queue.close()

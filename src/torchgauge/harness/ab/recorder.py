@@ -14,15 +14,17 @@ from itertools import repeat
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession, EventTimer
+from torchgauge.harness.ab.wire import BLOCK_S
 from torchgauge.harness.worker.run_queue import RunQueue
 from torchgauge.harness.worker.timing import Clocks, run_steps
 from torchgauge.suites.suite import HOST
 
-READING_SHARE = 0.1
-"""The run queue is read after each step where that takes no more than this share of one, else after a block.
+READING_FROM_S = 50e-6
+"""Seconds of a step from which the run queue is read after each step, else after a block.
 
 The reading lies outside of what is timed. It is worth its time: a wait that is known for a block only makes
-all of its steps suspect.
+all of its steps suspect. The number of steps in a block decides, which both sides share: a side that reads
+after each step finds other caches than one that does not.
 """
 
 
@@ -45,10 +47,8 @@ class StepRecorder:
         self,
         step: Callable[[], Any],
         session: DeviceSession,
-        step_s: float,
         clocks: Clocks | None = None,
     ) -> None:
-        """``step_s`` is about what a step takes: it decides how often the run queue is read."""
         self._step, self._session = step, session
         self._clocks = clocks or Clocks(time.perf_counter_ns, time.process_time_ns)
         self._timer: EventTimer | None = session.event_timer()
@@ -56,13 +56,14 @@ class StepRecorder:
         self._whole = device is not None and device.type != HOST
         queue = RunQueue()
         self._queue = queue if queue.known else None
-        self._each = self._queue is not None and self._queue.cost_ns * 1e-9 <= READING_SHARE * step_s
+        self._each = False
         self._switches = _switches_reader()
 
     def block(self, steps: int) -> Columns:
         """Run ``steps`` steps between two synchronisations; whatever a step raises goes through."""
         if self._queue is not None:
             self._queue.refresh()
+            self._each = steps * READING_FROM_S <= BLOCK_S
         waited = self._waited()
         columns = self._as_one(steps) if self._whole else self._one_by_one(steps)
         kept = len(columns.wall)

@@ -90,7 +90,7 @@ class SideRun(GroupRun):
         wire = connect(self.job.control)
         wire.send(ev="ready", step_s=step_s)
         with quiet_collector(), Contention() as contention:
-            failed = self._serve(wire, StepRecorder(step, self.session, step_s), state)
+            failed = self._serve(wire, StepRecorder(step, self.session), state)
         if failed is not None:
             self.end_raised(state, failed)
             wire.send(ev="failed")

@@ -56,7 +56,7 @@ def observe(subject: Subject) -> dict[str, Any]:
         seen.update(to_host({"loss": loss, **_gradients(subject, inputs)}, f"iteration{iteration}"))
         optimizer.step()
         change = _move_on(before, subject)
-        buffers = dict(subject.module.named_buffers())
+        buffers = _buffers(subject)
         seen.update(to_host({"change": change}, f"iteration{iteration}"))
         for path, value in to_host({"buffer": buffers}, f"iteration{iteration}").items():
             seen.update(finite(path, value))  # what became infinite has an infinite change as well
@@ -94,12 +94,17 @@ def _state(subject: Subject) -> dict[str, Any]:
     """Return the floating-point parameters and buffers of the module in which a change can be computed."""
     import torch
 
-    named = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
+    named = {**dict(subject.module.named_parameters()), **_buffers(subject)}
     return {
         name: value.detach()
         for name, value in named.items()
         if value.is_floating_point() and value.element_size() > 1 and value.layout is torch.strided
     }
+
+
+def _buffers(subject: Subject) -> dict[str, Any]:
+    """Return the buffers that have memory."""
+    return {name: value for name, value in subject.module.named_buffers() if not value.is_meta}
 
 
 def _move_on(before: dict[str, Any], subject: Subject) -> dict[str, Any]:

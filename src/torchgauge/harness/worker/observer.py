@@ -83,13 +83,18 @@ class Observer:
     def repeat(self, call: Callable[..., Any]) -> None:
         """Run ``call`` until :data:`RESULTS` results are recorded, if its results are recorded at all.
 
-        The second or third result may lie in the memory of the first.
+        The second or third result may lie in the memory of the first. Where a step is more than the call, as
+        in training, state that the call alone has changed is no fault.
         """
         subject = self._with(call)
+        self.restore()
         try:
             while 0 < len(self.contracts) < RESULTS:
-                self.restore()
                 subject.forward()
+                if self._own:
+                    self._changed(None, ())
+                    self._put_back(None)
+                self.restore()
         finally:
             self.restore()
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchgauge.harness.worker.memory import fits
 from torchgauge.harness.worker.observer import Observer
@@ -60,6 +61,20 @@ class SeedWatch:
         """Whether anything was drawn since the first seed."""
         self.drew |= self.seeded is not None and not torch.equal(self.seeded, torch.get_rng_state())
         return self.drew
+
+
+class DrawWatch(TorchDispatchMode):  # type: ignore[misc]
+    """Notices operators that draw from a generator of the program, or from the host's, whatever seeds it."""
+
+    drew = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run ``func`` and note whether it draws random numbers."""
+        before, kwargs = torch.get_rng_state(), kwargs or {}
+        result = func(*args, **kwargs)
+        given = any(isinstance(each, torch.Generator) for each in (*args, *kwargs.values()))
+        self.drew |= given or not torch.equal(before, torch.get_rng_state())
+        return result
 
 
 def float64_reference(

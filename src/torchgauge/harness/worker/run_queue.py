@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 TASKS = Path("/proc/self/task")
-TRIALS = 32
 
 
 class RunQueue:
@@ -25,10 +23,6 @@ class RunQueue:
         self._files: dict[str, int] = {}
         self._waited: dict[str, int] = {}
         self.refresh()
-        began = time.perf_counter_ns()
-        for _ in range(TRIALS):
-            self.read_ns()
-        self.cost_ns = (time.perf_counter_ns() - began) / TRIALS
 
     @property
     def known(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -40,12 +40,13 @@ from torchgauge.harness.worker.contract import (
     read,
 )
 from torchgauge.harness.worker.flops import count_flops
+from torchgauge.harness.worker.kept_state import kept
 from torchgauge.harness.worker.memory import model_bytes
 from torchgauge.harness.worker.memory_format import lay_out, watched
 from torchgauge.harness.worker.observer import STATE, Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.ranks import RANKS
-from torchgauge.harness.worker.reference import Reference, SeedWatch, float64_reference
+from torchgauge.harness.worker.reference import DrawWatch, Reference, SeedWatch, float64_reference
 from torchgauge.harness.worker.roofline import declared
 from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
@@ -95,6 +96,8 @@ class TorchChecks:
     reference: Reference
     random = steep = False
     reads = False
+    unrestored = ""
+    """Why later results cannot be compared: the program keeps state that cannot be restored."""
 
     def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
         self.run_, self.built = run, built
@@ -380,18 +383,23 @@ class TorchChecks:
         self._note_computed()
         self.ended = self.left = torch.get_rng_state()
         self.observer.settle(runs)
-        self.random = self.draws.look() or self.reference.random
         if self.workload.mode in MODES and RANKS.count == 1:
             self.others = OtherInputs(self, self.observer)
-        self._count_flops()
+        with DrawWatch() as watch:
+            self._count_flops()
+        self.random = self.draws.look() or self.reference.random or watch.drew
         self.run_.enter(Phase.ACCURACY)
         self._count_elements()
         problem = self._eager_problem(runs)
-        if problem is None:
-            return True
-        for state in list(self.run_.live):
-            self.run_.end_wrong(state, *problem)
-        return False
+        if problem is not None:
+            for state in list(self.run_.live):
+                self.run_.end_wrong(state, *problem)
+            return False
+        if self.unrestored:  # its steps are timed, and no later result is compared
+            self.observer = self.others = None
+            for state in self.run_.live:
+                state.accuracy, state.facts[Modifier.UNCHECKED.value] = None, self.unrestored
+        return True
 
     def _note_computed(self) -> None:
         """Note the lazy parts of eager's results; if there are any, timed steps read them."""
@@ -538,41 +546,52 @@ class TorchChecks:
             for state in self.run_.live:
                 state.facts.update(again.facts)
             if not again.ok:
-                if kept := self._keeps_state():
-                    return Cause.KEEPS_STATE, f"{kept}: {again.detail}"
-                return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
+                why, copied = self._keeps_state()
+                if not why:
+                    return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
+                self.unrestored = f"{why}: {again.detail}"
+                if not copied:  # the reference began from another state
+                    return None
         if not verdict.ok:
             return Cause.TOLERANCE, (
                 f"eager on {self.session.name} differs from {self.reference.eager_of}: {verdict.detail}"
             )
         # in any other precision rounding may leave nothing of a gradient; other random numbers are no error
-        comparable = self.workload.dtype in FULL_PRECISION and not self.reference.random
+        comparable = self.workload.dtype in FULL_PRECISION and not self.random
         if comparable and self._on_host() and (odd := nonsense(verdict.tensors)):
             return Cause.TOLERANCE, f"eager on the host is nothing like the float64 run: {odd}"
         return None
 
-    def _keeps_state(self) -> str:
-        """Return why two runs of the module differ, if it keeps state that is not restored; else empty.
+    def _keeps_state(self) -> tuple[str, bool]:
+        """Return a sentence if two runs differ by state that cannot be restored, and whether copies have it.
 
-        Two copies of the module begin from one state, whatever it is kept in.
+        Runs then agree if they begin from one state: those of two copies of the module, or on the host those
+        of two forked children of this process.
         """
         assert self.observer is not None
-        sentence = "two eager runs differ, because the program keeps state that cannot be restored"
+        sentence = "two runs differ by state of the program that cannot be restored"
         if lost := self.observer.lost:
-            return f"{sentence} ({named(lost)})"
+            return f"{sentence} ({named(lost)})", False
 
-        def of_a_copy() -> Observation:
+        def alike(one: Observation, other: Observation) -> bool:
+            return self.repeats(EagerResults(lambda _: {}, one), other)
+
+        def of_a_copy() -> list[Observation]:
             device = self.session.torch_device
             subject = make_subject(self.built, self.workload, self.draws, device, apart=True)
-            return Observer(self.scenario, subject).observe()
+            observer = Observer(self.scenario, subject)
+            return [observer.observe() for _ in range(2)]
 
         if not self.built.wrappable or RANKS.count > 1:
-            return ""
-        try:
-            agree = self.repeats(EagerResults(lambda _: {}, of_a_copy()), of_a_copy())
-        except Exception:  # noqa: BLE001  not every module can be copied
-            return ""
-        return f"{sentence}, and two copies of it agree" if agree else ""
+            return "", False
+        with suppress(Exception):  # not every module can be copied
+            (first, second), (again, later) = of_a_copy(), of_a_copy()
+            if not alike(first, second) and alike(first, again) and alike(second, later):
+                return f"{sentence}, and those of two copies agree", True
+        on_host = partial(self.reference.again, 0, torch.float64 if self.reference.fp64 else None)
+        if kept(on_host, alike):
+            return f"{sentence}, and those of two processes that begin alike agree", False
+        return "", False
 
     def _record_eager(self, gap: float, verdict: Verdict) -> None:
         accuracy = _accuracy(self.reference.name, verdict)

@@ -87,7 +87,7 @@ def upstream_word(row: Mapping[str, Any], facts: Mapping[str, Any]) -> str | Non
     if status is Status.PASS:
         return "pass" if row.get("accuracy_reference") else "pass_due_to_skip"
     if status is Status.FAIL_ACCURACY:
-        differs = row.get("cause") in {Cause.NONDETERMINISTIC_EAGER.value, Cause.KEEPS_STATE.value}
+        differs = row.get("cause") == Cause.NONDETERMINISTIC_EAGER.value
         return "eager_two_runs_differ" if differs else "fail_accuracy"
     early = {Phase.START, Phase.IMPORT, Phase.BUILD}
     return {

@@ -108,7 +108,7 @@ class Snapshot:
     ``tensors`` maps a path such as ``agent.actor.weight`` to the live tensor; ``trained`` and ``buffers`` are
     paths of trainable tensors and of modules' buffers. Two objects that the same code built have the same
     paths. What cannot be copied (Python's generators, files, handles) is left out. Iterators are replaced by
-    others that stand where they did; ``lost`` names those of which there can be no other.
+    others that stand where they did.
     Of ``model``, attributes, buffers and parameters are kept, under paths that begin with these words. Copies
     of parameters are on the host: a device may have no room for them. Without ``weights`` only their identity
     is kept.
@@ -124,7 +124,8 @@ class Snapshot:
         self._containers: list[tuple[str, Any, Any]] = []
         self._iterators: dict[int, tuple[Any, list[tuple[Any, Any]]]] = {}
         self._classes: set[type] = set()
-        self.lost: list[str] = []
+        self._lost: list[str] = []
+        self._hooked: list[tuple[str, MutableMapping[Any, Any], tuple[Any, ...]]] = []
         self._written: set[str] = set()
         self._changing: Collection[str] = ()
         self._lent: list[tuple[str, torch.Tensor]] = []
@@ -161,6 +162,11 @@ class Snapshot:
             array[...] = values
         for _, generator, state in self._generators:
             _set_generator_state(generator, state)
+
+    @property
+    def lost(self) -> list[str]:
+        """Return the names of state that cannot be restored: iterators, and hooks that were removed."""
+        return [*self._lost, *(path for path, table, keys in self._hooked if not table.keys() >= {*keys})]
 
     def _restore_tensor(self, tensor: torch.Tensor, path: str) -> None:
         copy = self._copies[path]
@@ -426,13 +432,14 @@ class Snapshot:
                 try:
                     self._iterators.setdefault(id(item), (twin(item), []))[1].append((values, key))
                 except TypeError:
-                    self.lost.append(f"{joined(path, key)} ({type(item).__name__})")
+                    self._lost.append(f"{joined(path, key)} ({type(item).__name__})")
 
     def _keep_tables(self, model: nn.Module, weights: bool) -> None:
         """Keep the values and the identity of buffers and parameters."""
         ids = {id(tensor) for tensor in self.tensors.values()}
         for name, part in model.named_modules():
             tables = vars(part)
+            self._hooked += [(f"{name or 'model'}.{each}", tables[each], (*tables[each],)) for each in _HOOKS]
             for kind, table in ((BUFFER, tables["_buffers"]), (PARAMETER, tables["_parameters"])):
                 path = f"{kind}{name or 'model'}"
                 if isinstance(table, dict) and table:
@@ -455,8 +462,8 @@ class Snapshot:
 
     def _keep_tensor(self, path: str, tensor: torch.Tensor) -> None:
         path = path.lstrip(".")
-        usual = not (tensor.is_quantized or tensor.is_nested) and tensor.layout == torch.strided
-        if not usual or tensor.grad_fn is not None:
+        odd = tensor.is_quantized or tensor.is_nested or tensor.is_meta or tensor.layout != torch.strided
+        if odd or tensor.grad_fn is not None:
             return
         if any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride())):  # noqa: B905
             return
