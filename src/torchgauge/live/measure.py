@@ -14,6 +14,7 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.planning.configurations import configuration
+from torchgauge.live.isolated import run_by_name
 from torchgauge.live.own_process import device_of, open_session, put_back, require_torch
 from torchgauge.live.result import LiveResult, keep
 from torchgauge.records import (
@@ -55,6 +56,7 @@ def measure(
     name: str = "",
     seconds: float = 3.0,
     accuracy: bool = True,
+    isolated: bool = False,
     store: str | Path | None = None,
     progress: bool | None = None,
 ) -> LiveResult:
@@ -68,9 +70,28 @@ def measure(
     checked. With a ``store``, rows are written there as a run. ``progress`` prints the phases to stderr, by
     default where that is a terminal. Float32 products are computed in full precision, as in a run.
 
+    If ``isolated``, ``model`` is a name as ``torchgauge run`` takes it, such as ``"mine.py::model"`` or
+    ``"timm:resnet18"``, which has its own inputs and loss. Each case is measured in a process of its own: a
+    crash is a row, and host memory and compile times are measured too. The default ``device`` is ``cpu``.
+
     A model that fails is a row with its status, and no exception. An interrupt keeps what was sampled. Raises
     :class:`UsageError` for arguments that name nothing.
     """
+    shown = sys.stderr.isatty() if progress is None else progress
+    if isolated:
+        if not isinstance(model, (str, Path)):
+            raise UsageError(
+                f"measure: a {type(model).__name__} cannot be isolated: a worker builds what it measures",
+                hint='measure("mine.py::model", isolated=True), with a function model() in mine.py',
+            )
+        _check(lambda: model, mode, configs, dtype)
+        if loss is not None or name or not (isinstance(inputs, tuple) and inputs == ()):
+            raise UsageError(
+                f"measure: {model} has its own inputs, loss and name", hint="leave these arguments out"
+            )
+        words = [str(model), "--device", device or "cpu", "--mode", mode, "--config", ",".join(configs)]
+        words += [*(["--dtype", dtype] if dtype else []), *([] if accuracy else ["--no-accuracy"])]
+        return run_by_name([*words, "--measure-seconds", str(seconds)], store, shown)
     require_torch("torchgauge.measure")
     _check(model, mode, configs, dtype)
     from torchgauge.live.live_run import as_module
@@ -89,7 +110,7 @@ def measure(
             session,
             replace(RunSettings(), measure_budget_s=seconds, accuracy=accuracy),
             loss,
-            _Progress(sys.stderr.isatty() if progress is None else progress),
+            _Progress(shown),
         )
     if store is not None:
         keep(store, [result])
@@ -101,7 +122,7 @@ def _check(model: Any, mode: str, configs: Sequence[str], dtype: str | None) -> 
     if isinstance(model, (str, Path)):
         raise UsageError(
             f"measure: {str(model)!r} is a name and not an object of this process",
-            hint=f"torchgauge run {model}",
+            hint=f"isolated=True, or torchgauge run {model}",
         )
     if not callable(model):
         raise UsageError(

@@ -1,0 +1,73 @@
+"""Measure a model that has a name, each case in a process of its own, as ``torchgauge run`` does."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from torchgauge.errors import UsageError
+from torchgauge.live.result import LiveResult
+from torchgauge.records import Environment
+from torchgauge.results.journal import Kind, read, results
+from torchgauge.results.store import Store
+
+RUN = re.compile(r"^run (\w+-\w+)", re.MULTILINE)
+"""The line with which a run begins."""
+REFUSED = re.compile(r"^error: (.*?)(?:\n  try: (.*))?\Z", re.MULTILINE | re.DOTALL)
+"""What a command prints that refuses its arguments."""
+
+
+def run_by_name(words: Sequence[str], store: str | Path | None, shown: bool) -> LiveResult:
+    """Run ``torchgauge run`` with ``words``, and return its rows; its lines go to stderr if ``shown``.
+
+    The run is kept in ``store``, or nowhere. An interrupt ends it, and what was measured is returned. Raises
+    :class:`UsageError` for what the command refuses, and for a name of several models.
+    """
+    with tempfile.TemporaryDirectory(prefix="torchgauge-") if store is None else nullcontext(store) as place:
+        command = [sys.executable, "-m", "torchgauge", "run", *words, "--store", str(place)]
+        printed = _printed(command, shown, hidden=str(place) if store is None else "")
+        named = RUN.search(printed)
+        if named is None:
+            refused = REFUSED.search(printed.strip())
+            problem, hint = refused.groups() if refused else (printed.strip()[-2000:], None)
+            raise UsageError(f"measure: {problem}", hint=hint or " ".join(["torchgauge run", *words]))
+        folder = Store.open(place).run(named[1])
+        plan, rows = folder.plan(), tuple(results(folder.journal_path))
+        where: list[Environment] = [
+            record.payload() for record in read(folder.journal_path) if record.kind is Kind.ENVIRONMENT
+        ]
+    models = dict.fromkeys(group.workload.model for group in plan.groups)
+    if len(models) > 1:
+        raise UsageError(
+            f"measure: {words[0]} has {len(models)} models, and a result is of one: {', '.join(models)}",
+            hint=f'torchgauge.measure("{words[0]}::{next(iter(models))}", isolated=True)',
+        )
+    if not rows:
+        raise UsageError(f"measure: the run of {words[0]} ended before its first row", hint=printed[-500:])
+    return LiveResult(plan, rows, next(one for one in where if one.id == rows[0].environment_id))
+
+
+def _printed(command: Sequence[str], shown: bool, hidden: str) -> str:
+    """Return what ``command`` prints; an interrupt is handed on to it.
+
+    Lines that name the folder ``hidden``, which will be removed, are not shown.
+    """
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        assert child.stdout is not None
+        while True:
+            try:
+                for line in child.stdout:
+                    lines.append(line)
+                    if shown and not (hidden and hidden in line):
+                        sys.stderr.write(line)
+                child.wait()
+                return "".join(lines)
+            except KeyboardInterrupt:
+                child.send_signal(signal.SIGINT)
