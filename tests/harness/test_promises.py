@@ -35,6 +35,7 @@ RESULTS = {
     "two_memories": "out: memory of an earlier result instead of new memory",
     "lost_gradient": "out.1: requires_grad=False instead of requires_grad=True",
     "added_gradient": "out.1: requires_grad=True instead of requires_grad=False",
+    "of_inference_mode": "out: requires_grad=False, of inference mode instead of requires_grad=False",
 }
 """Faults of a result, and their reasons."""
 ATTRIBUTES = {

@@ -137,6 +137,7 @@ returns("one_memory", lambda m, x, y: y, buffered(1))
 returns("two_memories", lambda m, x, y: y, buffered(2))
 returns("lost_gradient", lambda m, x, y: (y, y * 2), lambda m, x, y: (y, (y * 2).detach()))
 returns("added_gradient", lambda m, x, y: (y, (y * 2).detach()), lambda m, x, y: (y, y * 2))
+returns("of_inference_mode", lambda m, x, y: y, lambda m, x, y: torch.inference_mode()(m.linear)(x))
 returns("host_for_device", lambda m, x, y: (y, x + 1), lambda m, x, y: (y, (x + 1).cpu()))
 
 returns("view_of_an_input", lambda m, x, y: (y, x, x[1:], x.t()))

@@ -334,6 +334,14 @@ class WrongDropout(DropsOut):
     share = 1.1
 
 
+class LeavesDropoutOut(Program):
+    always_trains = True
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x).relu()
+        return y * 1.0 if compiled() else functional.dropout(y, 0.5, self.training)
+
+
 class AddsNoise(Program):
     def forward(self, x: torch.Tensor) -> Any:
         return self.linear(x + 0.1 * torch.rand_like(x)) * (self.wrong if compiled() else 1.0)

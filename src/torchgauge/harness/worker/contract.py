@@ -91,7 +91,8 @@ class Recorded:
             if not isinstance(value, torch.Tensor):
                 continue
             contract[path, DEVICE] = f"on {value.device}"
-            contract[path, GRADIENT] = f"requires_grad={value.requires_grad}"
+            mode = ", of inference mode" if value.is_inference() else ""
+            contract[path, GRADIENT] = f"requires_grad={value.requires_grad}{mode}"
             if value.layout == torch.strided and value.numel() and not value.is_nested:
                 steps = zip(value.shape, value.stride(), strict=True)
                 contract[path, STRIDES] = f"strides {tuple(step for size, step in steps if size > 1)}"
