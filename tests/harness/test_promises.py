@@ -92,7 +92,7 @@ RIGHT = (
 )
 UNRESTORED = {
     "removes_its_hook": " (model._forward_pre_hooks): ",
-    "fades_a_sparse_buffer": ", and those of two copies agree: ",
+    "fades_a_sparse_buffer": ", and those of copies agree: ",
     "counts_elsewhere": ", and those of two processes that begin alike agree: ",
     "draws_elsewhere": ", and those of two processes that begin alike agree: ",
 }
