@@ -30,9 +30,9 @@ def kept(observe: Callable[[], Observation], alike: Callable[[Observation, Obser
     """Return whether runs on the host differ by state that they keep.
 
     Two runs in this process then differ, by the rule ``alike``, though one thread makes them. Two forked
-    children, which begin from one state, observe the same bits twice. Each fills its memory in its own way: to
-    read what was never written is no state. Attributes are not compared: they may hold times. A child that
-    raises, dies or takes more than :data:`LONGEST_S` agrees with none.
+    children, which begin from one state, observe the same bits twice. Each fills its memory differently:
+    what was never written is no state. Attributes are not compared: they may hold times. A child that raises,
+    dies or takes more than :data:`LONGEST_S` agrees with none.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
