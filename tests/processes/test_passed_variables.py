@@ -153,6 +153,7 @@ IN_THE_MEASURED_PROCESS = {
     "harness/executors/ray/cluster_facts.py",
     "harness/worker/compilation.py",
     "harness/worker/host.py",
+    "harness/worker/kept_state.py",
     "suites/conformance/check_context.py",
     "suites/conformance/checks/distributed.py",
 }

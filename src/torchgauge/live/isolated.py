@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from torchgauge.errors import UsageError
 from torchgauge.live.result import LiveResult
+from torchgauge.processes.kept_process import KeptProcess
 from torchgauge.records import Environment
 from torchgauge.results.journal import Kind, read, results
 from torchgauge.results.store import Store
@@ -59,15 +61,15 @@ def _printed(command: Sequence[str], shown: bool, hidden: str) -> str:
     Lines that name the folder ``hidden``, which will be removed, are not shown.
     """
     lines: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+    with KeptProcess(command, os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
         assert child.stdout is not None
         while True:
             try:
-                for line in child.stdout:
+                for line in (raw.decode("utf-8", "replace") for raw in child.stdout):
                     lines.append(line)
                     if shown and not (hidden and hidden in line):
                         sys.stderr.write(line)
                 child.wait()
                 return "".join(lines)
             except KeyboardInterrupt:
-                child.send_signal(signal.SIGINT)
+                os.kill(child.child_pid, signal.SIGINT)
