@@ -28,8 +28,9 @@ REFUSED = re.compile(r"^error: (.*?)(?:\n  try: (.*))?\Z", re.MULTILINE | re.DOT
 def run_by_name(words: Sequence[str], store: str | Path | None, shown: bool) -> LiveResult:
     """Run ``torchgauge run`` with ``words``, and return its rows; its lines go to stderr if ``shown``.
 
-    The run is kept in ``store``, or nowhere. An interrupt ends it, and what was measured is returned. Raises
-    :class:`UsageError` for what the command refuses, and for a name of several models.
+    The run is kept in ``store``, or nowhere. An interrupt ends it, and the rows that were
+    measured are returned. Raises :class:`UsageError` for what the command refuses, and for a name of several
+    models; ``KeyboardInterrupt`` if nothing was measured.
     """
     with tempfile.TemporaryDirectory(prefix="torchgauge-") if store is None else nullcontext(store) as place:
         command = [sys.executable, "-m", "torchgauge", "run", *words, "--store", str(place)]
@@ -50,8 +51,8 @@ def run_by_name(words: Sequence[str], store: str | Path | None, shown: bool) -> 
             f"measure: {words[0]} has {len(models)} models, and a result is of one: {', '.join(models)}",
             hint=f'torchgauge.measure("{words[0]}::{next(iter(models))}", isolated=True)',
         )
-    if not rows:
-        raise UsageError(f"measure: the run of {words[0]} ended before its first row", hint=printed[-500:])
+    if not rows:  # only an interrupt ends a run before its first row
+        raise KeyboardInterrupt
     return LiveResult(plan, rows, next(one for one in where if one.id == rows[0].environment_id))
 
 
