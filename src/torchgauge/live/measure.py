@@ -31,7 +31,7 @@ from torchgauge.records import (
     Workload,
 )
 from torchgauge.results.run_id import new_run_id
-from torchgauge.suites.suite import ModelEntry
+from torchgauge.suites.suite import HOST, ModelEntry
 from torchgauge.suites.tolerances import DTYPES, tolerance_for
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def measure(
             raise UsageError(
                 f"measure: {model} has its own inputs, loss and name", hint="leave these arguments out"
             )
-        words = [str(model), "--device", device or "cpu", "--mode", mode, "--config", ",".join(configs)]
+        words = [str(model), "--device", device or HOST, "--mode", mode, "--config", ",".join(configs)]
         words += [*(["--dtype", dtype] if dtype else []), *([] if accuracy else ["--no-accuracy"])]
         return run_by_name([*words, "--measure-seconds", str(seconds)], store, shown)
     require_torch("torchgauge.measure")
