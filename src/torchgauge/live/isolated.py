@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.live.result import LiveResult
 from torchgauge.processes.kept_process import KeptProcess
@@ -48,7 +49,7 @@ def run_by_name(words: Sequence[str], store: str | Path | None, shown: bool) -> 
     models = dict.fromkeys(group.workload.model for group in plan.groups)
     if len(models) > 1:
         raise UsageError(
-            f"measure: {words[0]} has {len(models)} models, and a result is of one: {', '.join(models)}",
+            f"measure: {words[0]} has {counted(len(models), 'model')}, and a result is of one: {', '.join(models)}",
             hint=f'torchgauge.measure("{words[0]}::{next(iter(models))}", isolated=True)',
         )
     if not rows:  # only an interrupt ends a run before its first row
