@@ -48,8 +48,9 @@ def run_by_name(words: Sequence[str], store: str | Path | None, shown: bool) -> 
         ]
     models = dict.fromkeys(group.workload.model for group in plan.groups)
     if len(models) > 1:
+        several = f"{counted(len(models), 'model')}, and a result is of one: {', '.join(models)}"
         raise UsageError(
-            f"measure: {words[0]} has {counted(len(models), 'model')}, and a result is of one: {', '.join(models)}",
+            f"measure: {words[0]} has {several}",
             hint=f'torchgauge.measure("{words[0]}::{next(iter(models))}", isolated=True)',
         )
     if not rows:  # only an interrupt ends a run before its first row
