@@ -151,6 +151,8 @@ class _Placing:
 
     def _of_module(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return ``tensor`` placed; a parameter is placed for each of its names, as by ``Module.to``."""
+        if tensor.is_meta:  # it has no values to move, and the module need not use it
+            return tensor
         return self._moved(tensor) if isinstance(tensor, torch.nn.Parameter) else self._once(tensor)
 
     def _once(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -160,14 +162,13 @@ class _Placing:
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         dtype = self._dtype_of(tensor) or tensor.dtype
-        device = tensor.device if tensor.is_meta else self.device  # nothing to move
-        if tensor.device == device and tensor.dtype == dtype:
+        if tensor.device == self.device and tensor.dtype == dtype:
             return tensor if tensor.is_leaf else tensor.detach().requires_grad_(tensor.requires_grad)
         with torch.no_grad():
             if _plain(tensor) and ((group := self._group(tensor)) or not _dense(tensor)):
                 moved = self._view(tensor.detach(), dtype, group)
             else:
-                moved = tensor.detach().to(device=device, dtype=dtype)
+                moved = tensor.detach().to(device=self.device, dtype=dtype)
         return moved.requires_grad_() if tensor.requires_grad else moved
 
     def _view(self, tensor: torch.Tensor, dtype: Any, group: _Group | None) -> torch.Tensor:
