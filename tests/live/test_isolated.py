@@ -64,7 +64,7 @@ def test_a_crash_is_a_row(file: str) -> None:
     ("change", "more", "text"),
     [
         (".gone", {}, "there is no such file"),
-        ("", {}, "has 2 models, and a result is of one: model, crashes"),
+        ("", {}, "has 2 models, and measure\\(\\) takes one: model, crashes"),
         ("::model", {"device": "nowhere"}, "unknown device 'nowhere'"),
         ("::model", {"inputs": 3}, "has its own inputs, loss and name"),
         ("::model", {"mode": "neither"}, "unknown mode 'neither'"),
@@ -79,5 +79,5 @@ def test_what_cannot_be_measured_is_refused(file: str, change: str, more: dict[s
 
 def test_an_object_cannot_be_isolated() -> None:
     """A worker could not build it."""
-    with pytest.raises(UsageError, match="cannot be isolated: a worker builds what it measures"):
-        measured(len)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="cannot be isolated: workers build models by name"):
+        tg.measure(len, isolated=True)

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,25 +14,25 @@ from pathlib import Path
 from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.live.result import LiveResult
-from torchgauge.processes.kept_process import KeptProcess
+from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.records import Environment
 from torchgauge.results.journal import Kind, read, results
 from torchgauge.results.store import Store
 
 RUN = re.compile(r"^run (\w+-\w+)", re.MULTILINE)
-"""The line with which a run begins."""
+"""Matches the first line of a run."""
 REFUSED = re.compile(r"^error: (.*?)(?:\n  try: (.*))?\Z", re.MULTILINE | re.DOTALL)
-"""What a command prints that refuses its arguments."""
+"""Matches the message of a command that refuses its arguments."""
 
 
 def run_by_name(words: Sequence[str], store: str | Path | None, shown: bool) -> LiveResult:
-    """Run ``torchgauge run`` with ``words``, and return its rows; its lines go to stderr if ``shown``.
+    """Run ``torchgauge run`` with the arguments ``words`` and return its rows; print its lines if ``shown``.
 
-    The run is kept in ``store``, or nowhere. An interrupt ends it, and the rows that were
-    measured are returned. Raises :class:`UsageError` for what the command refuses, and for a name of several
-    models; ``KeyboardInterrupt`` if nothing was measured.
+    The run is kept in ``store``, or nowhere. An interrupt ends it, and the rows that were measured are
+    returned. Raises :class:`UsageError` for what the command refuses, and for a name of several models;
+    ``KeyboardInterrupt`` if nothing was measured.
     """
-    with tempfile.TemporaryDirectory(prefix="torchgauge-") if store is None else nullcontext(store) as place:
+    with scratch("measured") if store is None else nullcontext(store) as place:
         command = [sys.executable, "-m", "torchgauge", "run", *words, "--store", str(place)]
         printed = _printed(command, shown, hidden=str(place) if store is None else "")
         named = RUN.search(printed)
@@ -48,7 +47,7 @@ def run_by_name(words: Sequence[str], store: str | Path | None, shown: bool) -> 
         ]
     models = dict.fromkeys(group.workload.model for group in plan.groups)
     if len(models) > 1:
-        several = f"{counted(len(models), 'model')}, and a result is of one: {', '.join(models)}"
+        several = f"{counted(len(models), 'model')}, and measure() takes one: {', '.join(models)}"
         raise UsageError(
             f"measure: {words[0]} has {several}",
             hint=f'torchgauge.measure("{words[0]}::{next(iter(models))}", isolated=True)',

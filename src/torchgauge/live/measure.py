@@ -70,9 +70,10 @@ def measure(
     checked. With a ``store``, rows are written there as a run. ``progress`` prints the phases to stderr, by
     default where that is a terminal. Float32 products are computed in full precision, as in a run.
 
-    If ``isolated``, ``model`` is a name as ``torchgauge run`` takes it, such as ``"mine.py::model"`` or
-    ``"timm:resnet18"``, which has its own inputs and loss. Each case is measured in a process of its own: a
-    crash is a row, and host memory and compile times are measured too. The default ``device`` is ``cpu``.
+    If ``isolated``, ``model`` is a name that ``torchgauge run`` accepts, such as ``"mine.py::model"`` or
+    ``"timm:resnet18"``. The named model has its own inputs and loss. Each case runs in its own process: a
+    crash is recorded as a row, and host memory and compile times are measured too. The default ``device`` is
+    ``cpu``.
 
     A model that fails is a row with its status, and no exception. An interrupt keeps what was sampled. Raises
     :class:`UsageError` for arguments that name nothing.
@@ -81,7 +82,7 @@ def measure(
     if isolated:
         if not isinstance(model, (str, Path)):
             raise UsageError(
-                f"measure: a {type(model).__name__} cannot be isolated: a worker builds what it measures",
+                f"measure: a {type(model).__name__} cannot be isolated: workers build models by name",
                 hint='measure("mine.py::model", isolated=True), with a function model() in mine.py',
             )
         _check(lambda: model, mode, configs, dtype)

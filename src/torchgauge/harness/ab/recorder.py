@@ -20,11 +20,11 @@ from torchgauge.harness.worker.timing import Clocks, run_steps
 from torchgauge.suites.suite import HOST
 
 READING_FROM_S = 50e-6
-"""Seconds of a step from which the run queue is read after each step, else after a block.
+"""Minimum seconds of a step for reading the run queue after each step; else it is read after each block.
 
 The reading lies outside of what is timed. It is worth its time: a wait that is known for a block only makes
 all of its steps suspect. The number of steps in a block decides, which both sides share: a side that reads
-after each step finds other caches than one that does not.
+after each step measures with other contents of the caches than one that does not.
 """
 
 
@@ -56,14 +56,12 @@ class StepRecorder:
         self._whole = device is not None and device.type != HOST
         queue = RunQueue()
         self._queue = queue if queue.known else None
-        self._each = False
         self._switches = _switches_reader()
 
     def block(self, steps: int) -> Columns:
         """Run ``steps`` steps between two synchronisations; whatever a step raises goes through."""
         if self._queue is not None:
             self._queue.refresh()
-            self._each = steps * READING_FROM_S <= BLOCK_S
         waited = self._waited()
         columns = self._as_one(steps) if self._whole else self._one_by_one(steps)
         kept = len(columns.wall)
@@ -78,24 +76,25 @@ class StepRecorder:
 
     def _one_by_one(self, steps: int) -> Columns:
         columns = Columns()
+        each = self._queue is not None and steps * READING_FROM_S <= BLOCK_S
         self._session.synchronize()
         if self._timer is not None:
             self._timer.start()
         wall, cpu, step = self._clocks.wall, self._clocks.cpu, self._step
-        waited = now_waited = self._waited() if self._each else 0
+        waited = now_waited = self._waited() if each else 0
         for _ in repeat(None, steps):
             taken = self._switches() if self._switches is not None else 0
             cpu_before, before = cpu(), wall()
             step()
             after, cpu_after = wall(), cpu()
-            if self._each:
+            if each:
                 waited, now_waited = now_waited, self._waited()
             if after <= before or cpu_after < cpu_before:
                 columns.refused += 1
                 continue
             columns.wall.append(round((after - before) * 1e-9, 9))
             columns.cpu.append(round((cpu_after - cpu_before) * 1e-9, 9))
-            if self._each:
+            if each:
                 columns.delay.append(round(max(0, now_waited - waited) * 1e-9, 9))
             if self._switches is not None:
                 columns.switches.append(self._switches() - taken)

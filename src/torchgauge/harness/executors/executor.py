@@ -125,10 +125,11 @@ def executor_options(name: str, given: Mapping[str, str], *, ask: bool = True) -
 
 
 def chosen_words(name: str, options: Any) -> tuple[str, ...]:
-    """Return the words that choose the executor ``name`` with ``options``; none for ``local``."""
-    known = sorted(fields(options or NoOptions()), key=lambda each: each.name)
-    chosen = ((each, getattr(options, each.name)) for each in known)
-    changed = [f"{each.name}={value}" for each, value in chosen if value != each.default]
+    """Return the arguments that choose the executor ``name`` with ``options``; none for ``local``."""
+    values = {
+        each.name: (each.default, getattr(options, each.name)) for each in fields(options or NoOptions())
+    }
+    changed = sorted(f"{key}={value}" for key, (default, value) in values.items() if value != default)
     more = (word for text in changed for word in ("--executor-option", text))
     return () if name == "local" else ("--executor", name, *more)
 

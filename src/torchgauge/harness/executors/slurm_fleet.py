@@ -43,12 +43,12 @@ def devices_of(gres: str) -> list[tuple[str, int]]:
 
 
 def answered(done: CompletedProcess[str]) -> list[list[str]]:
-    """The fields of each line of what Slurm answers; raises :class:`InfrastructureError` without."""
+    """Return the fields of each line of output; raise :class:`InfrastructureError` if the command failed."""
     if done.returncode:
-        raise InfrastructureError(f"Slurm does not answer: {in_a_line(done)}", hint="sinfo says more")
+        raise InfrastructureError(f"Slurm does not answer: {in_a_line(done)}", hint="run sinfo for details")
     return [[word.strip() for word in line.split("|")] for line in done.stdout.splitlines() if line.strip()]
 
 
 def in_a_line(done: CompletedProcess[str]) -> str:
-    """What a command of Slurm printed."""
+    """Return the output of a command of Slurm in one line, else its exit status."""
     return " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"

@@ -84,7 +84,7 @@ class Observer:
         """Run ``call`` until :data:`RESULTS` results are recorded, if its results are recorded at all.
 
         The second or third result may lie in the memory of the first. Where a step is more than the call, as
-        in training, eager's own call runs as often once: what it leaves undone without the rest is no fault.
+        in training, eager's call runs as often too, once: state that eager's call alone changes is no fault.
         """
         subject, runner = self._with(call), self.runner
         if self._own and not self._called:

@@ -44,10 +44,10 @@ DECIDING = (8, 100)
 """Smallest and largest number of the ratios that decide."""
 REPEATED = 16
 """Maximum number of timed steps with repeated inputs in such a ratio: code may compute in some of them."""
-LEAD = 1000
-"""Maximum number of steps before these, with the same inputs: code may remember after some calls only."""
-LARGE, LONG_LEAD = 1.5, 5000
-"""First ratio above which so many steps precede each deciding one: code may remember after many calls."""
+LEAD, LONG_LEAD = (1000, 0.005), (5000, 0.125)
+"""Maximum number and seconds of steps before these, with the same inputs: code may remember after some."""
+LARGE = 1.5
+"""First ratio above which :data:`LONG_LEAD` replaces :data:`LEAD`: code may remember after many calls."""
 LEAST_GAIN_S = 15e-6
 """Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
 INPUTS = ("after.args", "after.kwargs")
@@ -166,7 +166,7 @@ class Repetition:
         first, before = self._first(step, inner, count), self.compilations()
         if first is None or first <= (GAIN if count >= FEW else GAIN_OF_ONE):
             return first, False
-        more = self._deciding(step, max(inner, LONG_LEAD) if first > LARGE else LEAD)
+        more = self._deciding(step, LONG_LEAD if first > LARGE else LEAD)
         usual = max(1.0, median(self._deciding(eager)))
         lowest = sorted(more)[interval_rank(len(more), 0.99) - 1]
         return median(more), self.compilations() == before and lowest > GAIN * usual
@@ -192,18 +192,15 @@ class Repetition:
                 compiled += 1
         return median(times) / (usual + LEAST_GAIN_S)
 
-    def _deciding(self, step: Callable[[], Any], lead: int = LEAD) -> list[float]:
-        """Return ratios of a step with new inputs to the typical step that repeats these.
-
-        Up to ``lead`` steps precede the repeated steps, as many as a short time allows.
-        """
+    def _deciding(self, step: Callable[[], Any], lead: tuple[int, float] = LEAD) -> list[float]:
+        """Return ratios of a step with new inputs to the typical one that repeats them after a ``lead``."""
         fewest, most = DECIDING
         ratios: list[float] = []
         end = time.perf_counter() + DECIDING_S
         while len(ratios) < fewest or (len(ratios) < most and time.perf_counter() < end):
             self.inputs.renew()
             new = self._new(step)
-            self._lead(step, lead, DECIDING_S / (most * 4.0 if lead == LEAD else fewest * 2.0))
+            self._lead(step, *lead)
             began, repeated = time.perf_counter(), [self._repeated(step)]
             while len(repeated) < REPEATED and time.perf_counter() - began < DECIDING_S / fewest / 2.0:
                 repeated.append(self._repeated(step))
@@ -211,7 +208,7 @@ class Repetition:
         return ratios
 
     def _lead(self, step: Callable[[], Any], most: int, seconds: float) -> None:
-        """Run two to ``most`` steps, in so many seconds."""
+        """Run ``step`` for so many ``seconds``: at least twice, and at most ``most`` times."""
         end = time.perf_counter() + seconds
         for number in range(most):
             if number > 1 and time.perf_counter() > end:

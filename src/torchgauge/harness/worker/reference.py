@@ -64,7 +64,7 @@ class SeedWatch:
 
 
 class DrawWatch(TorchDispatchMode):  # type: ignore[misc]
-    """Notices operators that draw from a generator of the program, or from the host's, whatever seeds it."""
+    """Detects operators that draw from the program's own generator or the host's, however it was seeded."""
 
     drew = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -40,8 +40,8 @@ from torchgauge.harness.worker.contract import (
     read,
 )
 from torchgauge.harness.worker.flops import count_flops
-from torchgauge.harness.worker.kept_state import kept
-from torchgauge.harness.worker.memory import fits, model_bytes
+from torchgauge.harness.worker.kept_state import keeps_state
+from torchgauge.harness.worker.memory import model_bytes
 from torchgauge.harness.worker.memory_format import lay_out, watched
 from torchgauge.harness.worker.observer import STATE, Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
@@ -98,7 +98,7 @@ class TorchChecks:
     random = steep = draws_itself = False
     reads = False
     unrestored = ""
-    """Why later results cannot be compared: the program keeps state that cannot be restored."""
+    """Holds the reason if the program keeps state that cannot be restored: no later result is compared."""
 
     def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
         self.run_, self.built = run, built
@@ -530,7 +530,7 @@ class TorchChecks:
         return verdict
 
     def _ignores_seeds(self, states: Sequence[CaseState], found: Observation) -> bool:
-        """Return whether compiled code returns what it ``found`` for another seed too."""
+        """Return whether compiled code gives the result ``found`` for another seed too."""
         assert self.observer is not None
         if len(states) != 1 or not states[0].planned.case.configuration.compiled:
             return False
@@ -558,7 +558,7 @@ class TorchChecks:
             for state in self.run_.live:
                 state.facts.update(again.facts)
             if not again.ok:
-                why, copied = self._keeps_state()
+                why, copied = keeps_state(self)
                 if not why:
                     return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
                 self.unrestored = f"{why}: {again.detail}"
@@ -577,43 +577,6 @@ class TorchChecks:
                 return None
             return Cause.TOLERANCE, f"eager on the host is nothing like the float64 run: {odd}"
         return None
-
-    def _keeps_state(self) -> tuple[str, bool]:
-        """Return a sentence if two runs differ by state that cannot be restored, and whether copies have it.
-
-        Runs then agree if they begin from one state: those of copies of the module, or on the host those of
-        two forked children of this process.
-        """
-        assert self.observer is not None
-        sentence = "two runs differ by state of the program that cannot be restored"
-        if lost := self.observer.lost:
-            return f"{sentence} ({named(lost)})", False
-
-        def alike(one: Observation, other: Observation) -> bool:
-            return self.repeats(EagerResults(lambda _: {}, one), other)
-
-        def of_a_copy(runs: int = 2) -> list[Observation]:
-            device = self.session.torch_device
-            subject = make_subject(self.built, self.workload, self.draws, device, apart=True)
-            observer = Observer(self.scenario, subject)
-            return [observer.observe() for _ in range(runs)]
-
-        if not self.built.wrappable or RANKS.count > 1 or not fits(2 * model_bytes(self.subject.module)):
-            return "", False
-        with suppress(Exception):  # not every module can be copied
-            first, *others = (
-                of_a_copy(),
-                of_a_copy(),
-                of_a_copy(1),
-                of_a_copy(),
-            )  # no period of calls fits all
-            pairs = [pair for other in others for pair in zip(first, other, strict=False)]
-            if not alike(*first) and all(alike(*pair) for pair in pairs):
-                return f"{sentence}, and those of copies agree", True
-        on_host = partial(self.reference.again, 0, torch.float64 if self.reference.fp64 else None)
-        if kept(on_host, alike):
-            return f"{sentence}, and those of two processes that begin alike agree", False
-        return "", False
 
     def _record_eager(self, gap: float, verdict: Verdict) -> None:
         accuracy = _accuracy(self.reference.name, verdict)
