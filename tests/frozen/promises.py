@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,14 @@ from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "recorded"
-STORES = ("demo", "bringup", "forty_nights")
-NOW = 1_781_150_400.0
-"""2026-06-11 04:00 UTC, after the last run of the three stores; each command finds this moment."""
+MOMENTS = {
+    "demo": 1_781_150_400.0,  # 2026-06-11 04:00 UTC
+    "bringup": 1_795_838_400.0,  # 2026-11-28 04:00 UTC
+    "forty_nights": 1_781_150_400.0,
+}
+"""The stores, and the moment at which commands read each, soon after its last run."""
+NOW = MOMENTS["demo"]
+"""The moment of all other commands."""
 DIGITS = 9
 """Significant digits of a number in JSON: what another order of a sum changes is beyond them."""
 
@@ -96,7 +101,7 @@ def shown(text: str) -> list[str]:
 
 @contextlib.contextmanager
 def fixed_surroundings(work: Path) -> Iterator[None]:
-    """Fix the moment, the folder and the variables of all commands inside."""
+    """Fix the folder and the variables of all commands inside."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(FROM_OUTSIDE)}
     given = {
         "XDG_CACHE_HOME": str(work / "cache"),
@@ -108,18 +113,22 @@ def fixed_surroundings(work: Path) -> Iterator[None]:
     }
     with (
         mock.patch.dict(os.environ, {**kept, **given}, clear=True),
-        mock.patch("time.time", return_value=NOW),
         contextlib.chdir(work),
     ):
         yield
 
 
-def run(words: list[str]) -> tuple[int, str, str]:
-    """Return exit code, standard output and standard error of a command, run in this process."""
+def run(words: list[str], moment: float = NOW) -> tuple[int, str, str]:
+    """Return exit code, standard output and standard error of a command, run here at ``moment``."""
     from torchgauge.cli.main import run_command
 
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-    with mock.patch.dict(os.environ), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        mock.patch("time.time", return_value=moment),
+        mock.patch.dict(os.environ),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         try:
             code = run_command(words)
         except SystemExit as ending:
@@ -145,7 +154,7 @@ def neutral(text: str, work: Path) -> str:
 
 def prepare(work: Path) -> None:
     """Copy the stores, and publish all of their runs, since their tables are not committed."""
-    for store in STORES:
+    for store in MOMENTS:
         shutil.copytree(HERE / "stores" / store, work / store)
         folders = [*(work / store).glob("runs/*"), *(work / store).glob("comparisons/*")]
         code, _, err = run(["results", "publish", *sorted(each.name for each in folders), "--store", store])
@@ -159,7 +168,7 @@ def commands() -> list[tuple[str, str]]:
     for line in (HERE / "commands.txt").read_text().splitlines():
         if line and not line.startswith("#"):
             stores, command, *forms = (part.strip() for part in line.split(" | "))
-            for store in STORES if stores == "all" else stores.split():
+            for store in MOMENTS if stores == "all" else stores.split():
                 rows += [(store, f"{command} {form}".strip()) for form in ("", *forms)]
     return rows
 
@@ -171,7 +180,7 @@ def command_lines(work: Path, store: str) -> list[str]:
         out = work / f"out-{store}-{number}"
         out.mkdir()
         words = [word.replace("STORE", store).replace("OUT", out.name) for word in shlex.split(command)]
-        code, output, messages = run(words)
+        code, output, messages = run(words, MOMENTS[store])
         lines += ["", f"$ torchgauge {command}", f"exit {code}"]
         lines += shown(neutral(output, work).replace(out.name, "OUT"))
         lines += [f"stderr: {row}" for row in lines_of(neutral(messages, work).replace(out.name, "OUT"))]
@@ -224,7 +233,9 @@ def page_lines(text: str) -> list[str]:
 def site_lines(work: Path, store: str) -> list[str]:
     """Return the numbers of each page, feed, picture and table of a store's site, and of its charts."""
     site = work / f"site-{store}"
-    code, output, _ = run(["dashboard", "build", store, "--out", site.name, "--plotly", "none", "--json"])
+    code, output, _ = run(
+        ["dashboard", "build", store, "--out", site.name, "--plotly", "none", "--json"], MOMENTS[store]
+    )
     lines = [
         "",
         f"= torchgauge dashboard build {store} --plotly none --json",
@@ -386,7 +397,7 @@ def _parameters(value: Any) -> str:
 def recorders(work: Path) -> dict[str, Callable[[], list[str]]]:
     """Return what records each file, by its name; a site follows the commands, which keep trends for it."""
     parts: dict[str, Callable[[], list[str]]] = {}
-    for store in STORES:
+    for store in MOMENTS:
         parts[f"{store}.commands.txt"] = lambda store=store: command_lines(work, store)
         parts[f"{store}.site.txt"] = lambda store=store: site_lines(work, store)
     return {
@@ -397,18 +408,14 @@ def recorders(work: Path) -> dict[str, Callable[[], list[str]]]:
     }
 
 
-def record(names: Iterable[str] | None = None) -> dict[str, str]:
-    """Return the texts of all files of promises, or of ``names``, as the code keeps them now."""
+def record() -> dict[str, str]:
+    """Return the texts of all files of promises, as the code keeps them now."""
     with tempfile.TemporaryDirectory(prefix="frozen-") as temporary:
         work = Path(temporary).resolve()
         with fixed_surroundings(work):
             prepare(work)
-            wanted = set(names or recorders(work))
-            return {
-                name: "".join(f"{line}\n" for line in lines())
-                for name, lines in recorders(work).items()
-                if name in wanted
-            }
+            parts = recorders(work).items()
+            return {name: "".join(f"{line}\n" for line in lines()) for name, lines in parts}
 
 
 def difference(name: str, now: str) -> str:
@@ -420,8 +427,8 @@ def difference(name: str, now: str) -> str:
 
 
 def main() -> None:
-    """Renew the files of promises that are named, or all, and print how they differ."""
-    for name, text in record(sys.argv[1:]).items():
+    """Renew the files of promises, and print how they differ."""
+    for name, text in record().items():
         print(difference(name, text), end="")
         RECORDED.mkdir(exist_ok=True)
         (RECORDED / name).write_text(text)
