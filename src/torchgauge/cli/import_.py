@@ -15,9 +15,7 @@ from torchgauge.counted import counted
 @click.argument("files", nargs=-1, required=True)
 @click.option(
     "--format", "form",
-    type=click.Choice((
-        "dynamo-csv", "hud-v3", "torchbench-json", "optimum-benchmark", "gpt-fast-log", "inferencex-json",
-    )),
+    type=click.Choice(("dynamo-csv", "hud-v3", "torchbench-json")),
     help="format of the files (default: by name and content)",
 )  # fmt: skip
 @click.option("--suite", default="", help="suite, where the files do not say it")
@@ -40,7 +38,7 @@ def command(
 ) -> None:
     """Read result FILES of other tools into the store, as one run.
 
-    Those of PyTorch's dynamo runner, HUD, TorchBench, optimum-benchmark, gpt-fast and InferenceX.
+    Those of PyTorch's dynamo runner, HUD and TorchBench.
 
     Nothing is written unless every file can be read to its end.
 
