@@ -28,9 +28,7 @@ def test_an_imported_run_is_shown_and_exported_like_any_other(invoke, performanc
     rows = {row["case"]["workload"]["model"]: row for row in json.loads(shown.stdout)}
     assert (rows["a"]["status"], rows["b"]["status"]) == ("pass", "error")
     assert rows["a"]["case_id"] == "timm/a:inference:float32:b2:inductor@fake[size=full]"
-    built = invoke(
-        "dashboard", "build", "--plotly", "none", str(tmp_path / "store"), "--out", str(tmp_path / "site")
-    )
+    built = invoke("dashboard", "build", str(tmp_path / "store"), "--out", str(tmp_path / "site"))
     assert built.exit_code == 0, built.output
     words = ("--format", "dynamo-csv", "--out", str(tmp_path / "csv"))
     assert invoke("export", run_id, *words, *store).exit_code == 0

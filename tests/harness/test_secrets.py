@@ -83,7 +83,7 @@ def told(make_sandbox) -> Iterator[tuple[object, dict[str, bytes]]]:
     (run_id,) = sandbox.store.run_ids()
     printed = [said.stdout, said.stderr]
     for words in (
-        ("dashboard", "build", "store", "--out", "site", "--plotly", "none"),
+        ("dashboard", "build", "store", "--out", "site"),
         ("report", run_id, "--store", "store", "--format", "markdown"),
         ("triage", "--store", "store", "--json"),
         ("results", "show", run_id, "--store", "store"),
@@ -195,7 +195,7 @@ def test_a_secret_variable_of_a_side_is_measured_and_not_kept(make_sandbox) -> N
     assert "I found:\\n***" in (folder / "journal.jsonl").read_text()
     printed = [done.stdout, done.stderr]
     for words in (
-        ("dashboard", "build", "store", "--out", "site", "--plotly", "none"),
+        ("dashboard", "build", "store", "--out", "site"),
         ("report", plan.run_id, "--store", "store", "--format", "markdown"),
         ("ab", "--resume", str(folder)),
     ):

@@ -231,7 +231,7 @@ def test_a_person_is_told(transformer: Any) -> None:
     told = json.loads(sandbox.run("report", run_id, "--format", "json", *store).stdout)
     assert sum("ran on the host" in each["degraded"] for each in told["cases"]) == 2
     site = sandbox.store_path.parent / "site"
-    built = sandbox.run("dashboard", "build", "--plotly", "none", str(sandbox.store_path), "--out", str(site))
+    built = sandbox.run("dashboard", "build", str(sandbox.store_path), "--out", str(site))
     assert built.returncode == 0, built.stderr
     pages = {path.name: path.read_text() for path in site.rglob("*.html")}
     assert "1 op on host, " in pages["compatibility.html"]
