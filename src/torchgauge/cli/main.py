@@ -26,7 +26,7 @@ COMMANDS = {
     },
     "Devices": {
         "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
-        "fleet": ("torchgauge.cli.fleet", "devices of a cluster, who has them, and a Job for Kubernetes"),
+        "fleet": ("torchgauge.cli.fleet", "devices of a cluster, and who has them"),
         "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
         "bringup": ("torchgauge.cli.bringup", "bring a device up: ten answers, a report, a bundle"),
         "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
