@@ -1,4 +1,4 @@
-"""One feature on one device, as it is and with the device's name let through. Runs in a child of its own.
+"""One feature on one device, as it is or with the device's name let through. Runs in a child of its own.
 
 The functions that look at the name are compiled again from their own source, in which each list of devices,
 and each comparison with one, has this device beside the others. Nothing of a package is written.
@@ -113,11 +113,11 @@ TRIED: dict[str, Callable[[str], str]] = {
 
 
 def main() -> None:
-    """Answer for ``answer device feature lifted NAME...`` with one text of JSON in the file ``answer``."""
-    answer, device, feature, lifted, *names = sys.argv[1:]
+    """Write the end of ``answer device feature how NAME...`` as one text of JSON into the file ``answer``."""
+    answer, device, feature, how, *names = sys.argv[1:]
     _hide_where_broken("torchvision")  # transformers imports it wherever it is
     try:
-        if lifted == "lifted":
+        if how == "let through":
             for place in FEATURES[feature]:
                 let_through(place, device, frozenset(names))
         said = TRIED[feature](device)
@@ -130,4 +130,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    del sys.path[0]  # this folder, whose modules have common names
     main()

@@ -15,9 +15,7 @@ _INDEX = re.compile(r"(:\d+|:)$")
 @cache
 def _sections() -> dict[str, frozenset[str]]:
     parser = configparser.ConfigParser(allow_no_value=True, delimiters=("=",))
-    parser.read_string(
-        resources.files("torchgauge.harness.refused").joinpath("device_names.ini").read_text("utf-8")
-    )
+    parser.read_string(resources.files("refused_by_name").joinpath("device_names.ini").read_text("utf-8"))
     return {name: frozenset(parser[name]) for name in parser.sections()}
 
 

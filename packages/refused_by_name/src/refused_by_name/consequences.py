@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from torchgauge.harness.refused.definitions import Function, Package, assigned
-from torchgauge.harness.refused.device_lists import Scope, names_of
-from torchgauge.harness.refused.name_tests import EITHER, NO, YES, Truth, truth
+from refused_by_name.definitions import Function, Package, assigned
+from refused_by_name.device_lists import Scope, names_of
+from refused_by_name.name_tests import EITHER, NO, YES, Truth, truth
 
 RAISE, RETURN, GO_ON, BREAK = "raise", "return", "go on", "break"
 Ends = frozenset[str]

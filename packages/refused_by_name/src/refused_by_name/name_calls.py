@@ -6,10 +6,10 @@ import ast
 import re
 from dataclasses import replace
 
-from torchgauge.harness.refused.definitions import Function, Module
-from torchgauge.harness.refused.device_lists import Scope, names_of, referred
-from torchgauge.harness.refused.device_words import accelerators, device_name
-from torchgauge.harness.refused.name_tests import EITHER, IS, Truth, counted, named_module, one_of, truth
+from refused_by_name.definitions import Function, Module
+from refused_by_name.device_lists import Scope, names_of, referred
+from refused_by_name.device_words import accelerators, device_name
+from refused_by_name.name_tests import EITHER, IS, Truth, counted, named_module, one_of, truth
 
 LARGEST = 30
 """Statements of a function that is followed: what a larger one returns is no test of a name."""
@@ -95,7 +95,7 @@ def _pattern(node: ast.Call, method: ast.Attribute, name: str, scope: Scope) -> 
 
 def of_function(function: Function, module: Module, name: str, scope: Scope) -> Truth:
     """What a call of ``function`` returns, as far as the name decides; found out once."""
-    from torchgauge.harness.refused.consequences import local_names, returned  # it tests by these modules
+    from refused_by_name.consequences import local_names, returned  # it tests by these modules
 
     if sum(isinstance(each, ast.stmt) for each in ast.walk(function)) > LARGEST:
         return EITHER

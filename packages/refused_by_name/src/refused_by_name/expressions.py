@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchgauge.harness.refused.consequences import never_returns
-from torchgauge.harness.refused.device_lists import Scope, is_device, names_of, referred
-from torchgauge.harness.refused.device_words import NEWCOMER, accelerators, all_names, names_within
-from torchgauge.harness.refused.finding import Effect, Refusal
-from torchgauge.harness.refused.name_tests import looks_at_name, truth
+from refused_by_name.consequences import never_returns
+from refused_by_name.device_lists import Scope, is_device, names_of, referred
+from refused_by_name.device_words import NEWCOMER, accelerators, all_names, names_within
+from refused_by_name.finding import Effect, Refusal
+from refused_by_name.name_tests import looks_at_name, truth
 
 LONGEST = 200
 _SKIPS = re.compile(r"(^|\.)(skipIf|skipif|skipUnless)$")

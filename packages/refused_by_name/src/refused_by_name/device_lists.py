@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from torchgauge.harness.refused.definitions import Module, Package
-from torchgauge.harness.refused.device_words import NEWCOMER, device_name
+from refused_by_name.definitions import Module, Package
+from refused_by_name.device_words import NEWCOMER, device_name
 
 DEVICE_WORDS = re.compile(r"dev|\.type\b|accelerator|backend|platform|hardware|place", re.IGNORECASE)
 _OPEN = re.compile(r"privateuse1|current_accelerator", re.IGNORECASE)

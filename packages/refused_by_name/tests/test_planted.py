@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.harness.refused.finding import Effect, Scanned
-from torchgauge.harness.refused.scan import scan
+from refused_by_name.finding import Effect, Scanned
+from refused_by_name.scan import scan
 
 ROOT = Path(__file__).parent / "planted" / "planted_package"
 PLANTED = {

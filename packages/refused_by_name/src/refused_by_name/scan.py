@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchgauge.harness.refused.consequences import GO_ON, RAISE, ends, local_names, taken_cases
-from torchgauge.harness.refused.definitions import Function, Module, Package, read_module
-from torchgauge.harness.refused.device_lists import Scope, names_of
-from torchgauge.harness.refused.device_words import NEWCOMER, accelerators, all_names
-from torchgauge.harness.refused.expressions import expression_refusals, refusals_within
-from torchgauge.harness.refused.finding import Effect, Refusal, Scanned
-from torchgauge.harness.refused.name_tests import looks_at_name, truth
-from torchgauge.harness.refused.optimising import only_optimises
+from refused_by_name.consequences import GO_ON, RAISE, ends, local_names, taken_cases
+from refused_by_name.definitions import Function, Module, Package, read_module
+from refused_by_name.device_lists import Scope, names_of
+from refused_by_name.device_words import NEWCOMER, accelerators, all_names
+from refused_by_name.expressions import expression_refusals, refusals_within
+from refused_by_name.finding import Effect, Refusal, Scanned
+from refused_by_name.name_tests import looks_at_name, truth
+from refused_by_name.optimising import only_optimises
 
 NO_DEVICES = frozenset({"meta"})
 """Types of tensors that are on no device: a test that spares them alone refuses every device alike."""

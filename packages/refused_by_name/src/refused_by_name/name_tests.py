@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from torchgauge.harness.refused.device_lists import Scope, is_device, names_of, referred
-from torchgauge.harness.refused.device_words import device_name
+from refused_by_name.device_lists import Scope, is_device, names_of, referred
+from refused_by_name.device_words import device_name
 
 Truth = frozenset[bool]
 YES, NO, EITHER = frozenset({True}), frozenset({False}), frozenset({True, False})
@@ -188,7 +188,7 @@ def _is_text(node: ast.expr, scope: Scope) -> bool:
 
 
 def _call(node: ast.Call, name: str, scope: Scope) -> Truth:
-    from torchgauge.harness.refused.name_calls import called  # it tests by this module
+    from refused_by_name.name_calls import called  # it tests by this module
 
     return called(node, name, scope)
 

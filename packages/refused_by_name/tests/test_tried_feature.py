@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from torchgauge.harness.refused.lifted import lifted
-from torchgauge.harness.refused.lifted_child import FEATURES, TRIED, let_through
+from refused_by_name.command import try_features
+from refused_by_name.tried_feature import FEATURES, TRIED, let_through
 
 SOURCE = """
 ALLOWED = 3
@@ -53,9 +53,9 @@ def test_the_name_is_all_that_stands_between_flex_attention_and_a_device(monkeyp
     """As it is torch refuses the simulated accelerator; let through, the numbers are the host's."""
     assert set(FEATURES) == set(TRIED)
     monkeypatch.setattr(
-        "torchgauge.harness.refused.lifted_child.FEATURES", {"flex_attention": FEATURES["flex_attention"]}
+        "refused_by_name.tried_feature.FEATURES", {"flex_attention": FEATURES["flex_attention"]}
     )
-    (found,) = lifted(sys.executable, "npusim")
+    (found,) = try_features(sys.executable, "npusim")
     assert found.as_it_is.startswith("ValueError: FlexAttention is only supported on")
     assert found.let_through == "works, as on the host"
 
@@ -65,4 +65,5 @@ def test_a_child_that_cannot_answer_says_so(tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexit 3\n")
     python.chmod(0o755)
-    assert {each.as_it_is for each in lifted(str(python), "npusim")} == {"ended without an answer, with 3"}
+    ends = {row.as_it_is for row in try_features(str(python), "npusim")}
+    assert ends == {"ended without an answer, with 3"}
