@@ -48,7 +48,7 @@ from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
 MODEL_SUITES_ONLY = (
-    "toy", "micro", "features", "planted", "quant", "lowbit", "executorch", "distributed",
+    "toy", "micro", "features", "quant", "lowbit", "executorch", "distributed",
     "conformance", "ops", "calibration",
 )  # fmt: skip
 """Suites that ``all`` does not stand for: the harness's own, single operations and features, and checks."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchgauge.suites.planted.bodies import WIDTH, Around
+from torchgauge_faults.planted.bodies import WIDTH, Around
 
 
 class Product(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from torch.nn import functional
 
-from torchgauge.suites.planted.bodies import WIDTH
+from torchgauge_faults.planted.bodies import WIDTH
 
 HEADS = 4
 

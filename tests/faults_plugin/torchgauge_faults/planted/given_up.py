@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torchgauge.suites.planted.bodies import Around, Run
+from torchgauge_faults.planted.bodies import Around, Run
 
 
 class Counting(Around):

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from torchgauge.suites.planted.bodies import Layers
+from torchgauge_faults.planted.bodies import Layers
 
 
 class Block(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torchgauge.suites.planted.bodies import WIDTH, Around, Run
+from torchgauge_faults.planted.bodies import WIDTH, Around, Run
 
 
 class Disabled(Around):
@@ -43,7 +43,7 @@ def skipped_file() -> Run:
     """What calls a body with code that seems to be of the standard library, which dynamo does not trace."""
     source = inspect.getsource(_with_own_calls).replace("_with_own_calls", "run")
     names = {"Any": Any, "functional": functional, "nn": nn}
-    exec(compile(f"from __future__ import annotations\n{source}", random.__file__, "exec"), names)  # noqa: S102
+    exec(compile(f"from __future__ import annotations\n{source}", random.__file__, "exec"), names)
     return names["run"]  # type: ignore[no-any-return]
 
 

@@ -14,13 +14,13 @@ from torch import nn
 from torchgauge.records import Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.losses import mean_loss
-from torchgauge.suites.planted import attention, given_up, left_out, out_of_sight
-from torchgauge.suites.planted.blocks import Blocks
-from torchgauge.suites.planted.bodies import ROWS, WIDTH, Around, Beside, plainly
 from torchgauge.suites.suite import BuiltWorkload
+from torchgauge_faults.planted import attention, given_up, left_out, out_of_sight
+from torchgauge_faults.planted.blocks import Blocks
+from torchgauge_faults.planted.bodies import ROWS, WIDTH, Around, Beside, plainly
 
 
-def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # noqa: ARG001  # the name says it all
+def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # the name says it all
     """The plant or the twin that ``workload`` names."""
     torch.manual_seed(workload.seed)
     module = _MODELS[workload.model]()

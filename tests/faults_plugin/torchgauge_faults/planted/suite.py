@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from torchgauge.suites.catalog import DATA, YamlSuite
+from pathlib import Path
+
+from torchgauge.suites.catalog import YamlSuite
 
 SUITE = YamlSuite(
     name="planted",
     doc="Silent fallbacks on purpose: every row of planted-* has to be degraded, and none of clean-*.",
-    data=DATA / "planted.yaml",
-    builder="torchgauge.suites.planted.models:build",
+    data=Path(__file__).parent / "planted.yaml",
+    builder="torchgauge_faults.planted.models:build",
     preload=("torch",),
     install_hint="install the torch build of your device",
 )
