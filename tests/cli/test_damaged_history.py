@@ -39,7 +39,7 @@ def test_a_damaged_run_of_the_past_is_left_out_and_named(
     done = process(*command, "--store", str(nights))
     assert done.returncode == code, done.stderr
     assert done.stdout
-    assert "run night-001 is damaged and left out" in done.stderr
+    assert "run night-001 is left out: tables/summaries/night-001.parquet cannot be read" in done.stderr
     assert "torchgauge results publish night-001" in done.stderr
 
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from torchgauge.counted import counted
 
-SCHEMA_VERSION = 6
-"""Version of every record; ``results/migrations.py`` reads the older ones."""
+SCHEMA_VERSION = 7
+"""Version of every record; ``results/schema_version.py`` refuses each other version."""
 
 LATER = "later"
 """Metadata key of a field added after records were stored.

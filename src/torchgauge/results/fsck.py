@@ -13,7 +13,7 @@ from typing import Any
 
 from torchgauge.counted import counted
 from torchgauge.errors import DamagedJournalError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Plan
+from torchgauge.records import Plan
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX
 from torchgauge.results.compacted.compacted_months import CompactedMonths
 from torchgauge.results.compacted.month_check import month_findings
@@ -86,7 +86,7 @@ class _RunCheck:
         try:
             plan = self.folder.plan()
         except UsageError as error:
-            yield self.found(Fault.DAMAGED, path, error.message, "restore it from a copy")
+            yield self.found(Fault.DAMAGED, path, error.message, error.hint)
             return
         if plan.run_id != self.folder.run_id:
             problem = f"it is the plan of run {plan.run_id}"
@@ -108,8 +108,7 @@ class _RunCheck:
                 if record.kind is Kind.RESULT:
                     self.keys.add(record.case_key)
                 stamp = record.data if record.kind is Kind.PLAN else {}
-                current = stamp.get("schema_version") == SCHEMA_VERSION
-                if stamp and (stamp["run_id"] != plan.run_id or (current and stamp["digest"] != plan.digest)):
+                if stamp and (stamp["run_id"], stamp["digest"]) != (plan.run_id, plan.digest):
                     trouble.append(self.found(Fault.FOREIGN, path, "it is of another plan", restore))
         except DamagedJournalError as error:
             self.journal_is_sound = False

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, final
 
 from torchgauge.errors import DamagedJournalError, InfrastructureError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Result
+from torchgauge.records import Result
 from torchgauge.results.atomic_file import fsync_path
 from torchgauge.results.journal_record import (
     PAYLOADS,
@@ -281,13 +281,13 @@ def read_with_ends(
         yield from _records(stream, path, (end, n), loads)
 
 
-def results(path: Path | str, version: int = SCHEMA_VERSION) -> Iterator[Result]:
+def results(path: Path | str) -> Iterator[Result]:
     """The results in the journal at ``path``, the first one of each case."""
     seen: set[str] = set()
     for record in read(path):
         if record.kind is Kind.RESULT and record.case_key not in seen:
             seen.add(record.case_key)
-            result: Result = record.payload(version)
+            result: Result = record.payload()
             yield result
 
 

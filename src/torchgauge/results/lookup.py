@@ -149,4 +149,4 @@ def results_of(store: Store, run_id: str) -> list[Result]:
     folder = store.run(run_id)
     if not folder.journal_path.is_file():
         return []
-    return list(results(folder.journal_path, folder.schema_version()))
+    return list(results(folder.journal_path))

@@ -1,4 +1,4 @@
-"""Reading one Parquet file of a store, whatever schema version wrote it: all rows, or those asked for.
+"""Reading one Parquet file of a store: all rows, or those asked for.
 
 Why apart: a run's own file and that of a compacted month are read by the same rules.
 """
@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from torchgauge.records import SCHEMA_VERSION
-from torchgauge.results.migrations import appended_since, check_version, migrate_table
+from torchgauge.errors import OtherSchemaError
 from torchgauge.results.publication import VERSION_KEY
+from torchgauge.results.schema_version import check_version
 
 Where = tuple[tuple[str, frozenset[str]], ...]
 """Columns of strings with the words of which a row has one; a row has to meet all."""
 
-UNREADABLE = (pa.ArrowException, OSError, KeyError, ValueError)
-"""What reading a damaged file raises."""
+UNREADABLE = (pa.ArrowException, OSError, KeyError, ValueError, OtherSchemaError)
+"""What reading a file raises that is damaged or of another schema version."""
 
 
 @dataclass(frozen=True)
@@ -62,32 +62,22 @@ def encoded_schema(schema: Any) -> Any:
 
 
 def read_file(path: Path, asked: Asked) -> Any:
-    """What is ``asked`` of the table in the file ``path``; raises one of :data:`UNREADABLE`."""
-    file = _opened(path, asked)
-    version = check_version(int((file.metadata.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
-    there = set(file.schema_arrow.names)
+    """Return what is ``asked`` of the table in the file ``path``; raises one of :data:`UNREADABLE`."""
+    file = pq.ParquetFile(path, page_checksum_verification=True)
+    check_version(int((file.metadata.metadata or {}).get(VERSION_KEY, b"-1")), "the file")
     needed = [*asked.columns, *(name for name, _ in asked.where if name not in asked.columns)]
-    some = version >= appended_since(asked.table)
-    wanted = [column for column in needed if column in there] if some else None
-    if asked.where and version == SCHEMA_VERSION:  # an older file may hold other words than are asked for
-        part = file.read_row_groups(_groups(file, asked.where), wanted, use_threads=False)
-    else:
-        part = file.read(wanted, use_threads=False)
-    part = migrate_table(asked.table, part, version)
+    if asked.encoded:
+        words = [field.name for field in asked.schema if pa.types.is_string(field.type)]
+        words += [name for name, _ in asked.where if name not in words]
+        file = pq.ParquetFile(
+            path, metadata=file.metadata, read_dictionary=words, page_checksum_verification=True
+        )
     if asked.where:
+        part = file.read_row_groups(_groups(file, asked.where), needed, use_threads=False)
         part = part.filter(_mask(part, asked.where))
+    else:
+        part = file.read(needed, use_threads=False)
     return part.select(asked.columns).cast(asked.stored)
-
-
-def _opened(path: Path, asked: Asked) -> Any:
-    if not asked.encoded:
-        return pq.ParquetFile(path, page_checksum_verification=True)
-    words = [field.name for field in asked.schema if pa.types.is_string(field.type)]
-    words += [name for name, _ in asked.where if name not in words]
-    try:
-        return pq.ParquetFile(path, read_dictionary=words, page_checksum_verification=True)
-    except KeyError:
-        return pq.ParquetFile(path, page_checksum_verification=True)  # older: columns had other names
 
 
 def _groups(file: Any, where: Where) -> list[int]:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Environment
+from torchgauge.records import Environment
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.atomic_file import FREE, publish, storage_errors
 from torchgauge.results.comparing.comparison_tables import (
@@ -33,11 +33,10 @@ from torchgauge.results.comparing.launch_facts import launch_facts
 from torchgauge.results.dataset import read_part
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.json_file import as_record, read_object
-from torchgauge.results.migrations import COMPARISON_PLAN, check_version, migrate_record
-from torchgauge.results.plan_file import plan_version
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.publication import TableWriter
 from torchgauge.results.runner_class import runner_class
+from torchgauge.results.schema_version import check_version
 from torchgauge.results.seal import publish_command, seal, unseal
 from torchgauge.results.store import Store
 
@@ -58,8 +57,7 @@ class ComparisonFolder(PlannedFolder):
     def plan(self) -> ComparisonPlan:
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
         data = read_object(self.plan_path)
-        version = check_version(data.get("schema_version"), str(self.plan_path))
-        data = migrate_record(COMPARISON_PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
+        check_version(data.get("schema_version"), str(self.plan_path))
         return as_record(ComparisonPlan, data, self.plan_path)
 
     def open_journal(self) -> Journal:
@@ -68,24 +66,22 @@ class ComparisonFolder(PlannedFolder):
 
     def launches(self) -> Iterator[Launch]:
         """Every launch in the order in which they ran, with its steps."""
-        version = plan_version(self.plan_path)
         for record in read(self.journal_path):
             if record.kind is Kind.LAUNCH:
-                yield record.payload(version)
+                yield record.payload()
 
     def findings(self) -> ComparisonFindings:
         """Everything in the journal but launches, which are most of it: read once for all of them."""
         verdicts: dict[tuple[str, str], MetricVerdict] = {}
         environments: list[Environment] = []
         ended: RunState | None = None
-        version = plan_version(self.plan_path)
         for record in read(self.journal_path):
             ended = record.payload().state if record.kind is Kind.END else None
             if record.kind is Kind.VERDICT:
-                verdict: MetricVerdict = record.payload(version)
+                verdict: MetricVerdict = record.payload()
                 verdicts[verdict.pair_key, verdict.metric] = verdict
             elif record.kind is Kind.ENVIRONMENT:
-                environments.append(record.payload(version))
+                environments.append(record.payload())
         if ended is None:
             ended = RunState.RUNNING if is_being_written(self.journal_path) else RunState.INTERRUPTED
         return ComparisonFindings(tuple(verdicts.values()), tuple(environments), ended)
