@@ -19,7 +19,7 @@ except ModuleNotFoundError:  # before Python 3.11
 
 ROOT = Path(__file__).parents[2]
 SAY = tomllib.loads((ROOT / "docs" / "plain_words.toml").read_text(encoding="utf-8"))
-ROOMS = ("src", "tests", "packages", "docs", "benchmarks", "scripts", "changelog.d", ".github")
+ROOMS = ("src", "tests", "packages", "docs", "benchmarks", "scripts", ".github")
 
 
 def _files() -> Iterator[Path]:
