@@ -30,9 +30,7 @@ GENERATOR = f"torchgauge {__version__}"
 
 
 def is_site(folder: Path) -> bool:
-    """Whether ``folder`` is a site of ours, by its manifest or the marker of older versions."""
-    if (folder / "site.json").is_file():
-        return True
+    """Return whether ``folder`` is a site of ours, by its manifest."""
     try:
         with (folder / MANIFEST).open("rb") as file:
             return b'"generator":"torchgauge' in file.read(200)

@@ -12,7 +12,7 @@ import pytest
 from torchgauge.harness.worker import profiled_step
 from torchgauge.harness.worker.closer_look import UNFINISHED
 from torchgauge.harness.worker.fallbacks import FALLBACK_COPY, SWITCHED_OFF, UNKNOWN, read
-from torchgauge.records import Modifier, Result, RunSettings, Status, from_plain, to_plain
+from torchgauge.records import Modifier, Result, Status
 
 DEVICE = "npusim"
 FALLBACKS = "fallback_ops=aten::gelu+aten::gelu_backward"
@@ -111,13 +111,6 @@ def test_a_row_holds_the_largest_names_only() -> None:
     assert found.facts["fallback_ops"] == 30
     assert str(found.facts["fallback_names"]).split(", ") == [f"aten::op{n}" for n in range(10)]
     assert found.text.startswith("30 operators (under 1% of the step) ran on the host: aten::op0, ")
-
-
-def test_settings_of_before_ask_for_the_check() -> None:
-    """A plan that was written by an older version is read, and resumed with what is the default today."""
-    older = to_plain(RunSettings())
-    del older["fallback_check"]
-    assert from_plain(RunSettings, older) == RunSettings()
 
 
 # --- one step of a real device -------------------------------------------------------------------

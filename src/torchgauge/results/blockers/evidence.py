@@ -130,8 +130,7 @@ def static_kinds(store: Store, device: str) -> dict[str, str] | None:
         try:
             data = json.loads(path.read_bytes())
             if data["device"] == device:
-                at = float(data.get("at") or path.stat().st_mtime)  # of an older torchgauge without a time
-                found.append((at, dict(data["operators"])))
+                found.append((float(data["at"]), dict(data["operators"])))
         except (OSError, ValueError, KeyError, TypeError, OverflowError):  # no census is no evidence
             continue
     return max(found, key=lambda each: each[0])[1] if found else None
