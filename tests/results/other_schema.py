@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from torchgauge.records import SCHEMA_VERSION
+from torchgauge.results.journal_record import Kind, PlanStamp, encode_line
 from torchgauge.results.planned_folder import PlannedFolder
 from torchgauge.results.publication import VERSION_KEY
 from torchgauge.results.seal import seal
@@ -17,11 +18,15 @@ OLDER = SCHEMA_VERSION - 1
 
 
 def age_run(store: Store, run_id: str, folder: str = "runs", version: int = OLDER) -> None:
-    """Write ``version`` into plan, state, tables and seal of ``run_id``; ``folder`` is that of its kind."""
+    """Write ``version`` into every file of ``run_id``; ``folder`` is that of its kind."""
     planned = PlannedFolder(store.path / folder / run_id)
     for path in (planned.plan_path, planned.path / "run.json"):
         if path.is_file():
             path.write_text(json.dumps(json.loads(path.read_text()) | {"schema_version": version}))
+    if planned.journal_path.is_file():
+        _, *lines = planned.journal_path.read_bytes().splitlines(keepends=True)
+        stamp = encode_line(1, Kind.PLAN, PlanStamp(run_id, "0" * 16, version))
+        planned.journal_path.write_bytes(b"".join([stamp, *lines]))
     tables = sorted((store.path / "tables").glob(f"*/{run_id}.parquet"))
     for path in tables:
         table = pq.read_table(path)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the runner imports test files by path
+
 from other_schema import OLDER, age_run
 
 from torchgauge.errors import OtherSchemaError, UsageError

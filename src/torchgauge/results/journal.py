@@ -36,6 +36,7 @@ from torchgauge.results.journal_record import (
     decode_line,
     encode_line,
 )
+from torchgauge.results.schema_version import check_version
 
 __all__ = [
     "EarlierAttempt",
@@ -282,9 +283,14 @@ def read_with_ends(
 
 
 def results(path: Path | str) -> Iterator[Result]:
-    """The results in the journal at ``path``, the first one of each case."""
+    """Yield the results in the journal at ``path``, the first one of each case.
+
+    Raises as :func:`read`, and :class:`OtherSchemaError` for a journal of another schema version.
+    """
     seen: set[str] = set()
     for record in read(path):
+        if record.kind is Kind.PLAN:
+            check_version(record.data.get("schema_version"), str(path))
         if record.kind is Kind.RESULT and record.case_key not in seen:
             seen.add(record.case_key)
             result: Result = record.payload()

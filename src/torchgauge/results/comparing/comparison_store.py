@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.errors import DamagedTableError, OtherSchemaError, UnknownNameError, UsageError
 from torchgauge.records import Environment
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.atomic_file import FREE, publish, storage_errors
@@ -159,12 +159,12 @@ def comparison(store: Store, run_id: str) -> ComparisonFolder:
 def read_comparisons(
     store: Store, name: str, runs: Sequence[str] | None = None, columns: Sequence[str] | None = None
 ) -> Any:
-    """The ``pyarrow.Table`` called ``name`` (verdicts, launches or steps) over ``runs``, or all published.
+    """Return the table called ``name`` (verdicts, launches or steps) over ``runs``, or over all published.
 
-    Only ``columns`` are read where they are named: a ledger needs a few of thousands of A/B runs.
-
-    Raises :class:`UnknownNameError` for a table that is none and :class:`DamagedJournalError` for a file
-    that cannot be read.
+    Only ``columns`` are read where they are named: a ledger needs a few of thousands of A/B runs. One of
+    another schema version among several is left out, and ``store.left_out`` has it. Raises
+    :class:`UnknownNameError` for a table that is none and :class:`DamagedTableError` for a file that cannot
+    be read.
     """
     if name not in COMPARISON_TABLES:
         raise UnknownNameError("table", name, COMPARISON_TABLES)
@@ -172,6 +172,13 @@ def read_comparisons(
     if columns is not None:
         schema = pa.schema([schema.field(column) for column in columns])
     wanted = comparison_ids(store) if runs is None else runs
-    paths = [path for run in wanted if (path := store.table_path(name, run)).is_file()]
-    parts = [read_part(path, name, schema) for path in paths]
+    parts = []
+    for path in (store.table_path(name, run_id) for run_id in wanted):
+        try:
+            if path.is_file():
+                parts.append(read_part(path, name, schema))
+        except DamagedTableError as error:
+            if len(wanted) == 1 or not isinstance(error.__cause__, OtherSchemaError):
+                raise
+            store.left_out[path.stem] = error
     return pa.concat_tables(parts) if parts else schema.empty_table()
