@@ -52,6 +52,7 @@ def test_a_function_takes_the_device_beside_the_others(tmp_path, monkeypatch):
 def test_the_name_is_all_that_stands_between_flex_attention_and_a_device(monkeypatch):
     """As it is torch refuses the simulated accelerator; let through, the numbers are the host's."""
     assert set(FEATURES) == set(TRIED)
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)  # torch registers the device by it
     monkeypatch.setattr(
         "refused_by_name.tried_feature.FEATURES", {"flex_attention": FEATURES["flex_attention"]}
     )
