@@ -56,7 +56,8 @@ def command(
         raise UsageError("no device is named", hint="--device NAME; torchgauge results list shows the runs")
     opened, data = Store.open(store), load(Path(census) if census else None)
     known = sorted({each.suite for each in data.models})
-    found, gaps = [], set[str]()
+    gaps: set[str] = set()
+    found = []
     for name in device:
         evidence = evidence_of(opened, name)
         gaps.update(evidence.gaps)
