@@ -31,7 +31,6 @@ from torchgauge.results.journal_record import split_line
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.campaign import CampaignPlan, campaign_json, read_campaign
 from torchgauge.workflows.ingest.intake import import_sets
-from torchgauge.workflows.ingest.series_check import FOLLOWS
 from torchgauge.workflows.ingest.validator import Expected
 
 MB = 1e6
@@ -104,12 +103,7 @@ def line(number: int, kind: str, body: bytes) -> bytes:
 
 
 def compact_samples(row: Row, number: int) -> None:
-    """Two thousand samples of two bytes that drift, so that every lag of their autocorrelation counts.
-
-    What follows from the latency is left out: it would have to follow.
-    """
-    for name in ("measurements", "summaries"):
-        row[name] = [each for each in row[name] if each["metric"] not in FOLLOWS]
+    """Two thousand samples of two bytes that drift, so that every lag of their autocorrelation counts."""
     for place, (one, summary) in enumerate(zip(row["measurements"], row["summaries"], strict=True)):
         samples = [1 + i // (200 + place + number % 50) for i in range(2000)]
         one.update(samples=samples, blocks=[])

@@ -26,6 +26,7 @@ from torchgauge.harness.ab.reading import Answer, Reading
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.possible import LONGEST_S
 from torchgauge.results.run_id import is_run_id
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
@@ -33,7 +34,6 @@ from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, a
 from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.ingest.intake import artifact_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.row_check import LONGEST_S
 from torchgauge.workflows.ingest.strict_records import decode_large
 from torchgauge.workflows.ingest.validator import SKEW_S
 from torchgauge.workflows.job_statements import Stated, stated_answers

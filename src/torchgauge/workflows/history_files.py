@@ -12,7 +12,6 @@ from pathlib import Path
 
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.results.atomic_file import storage_errors
-from torchgauge.workflows.ingest.contributors import CONTRIBUTORS
 
 _BLOCK = 1024 * 1024
 
@@ -20,8 +19,7 @@ _BLOCK = 1024 * 1024
 def add_files(source: Path, history: Path) -> int:
     """Copy every file below ``source`` over ``history``; how many. Nothing is ever taken away.
 
-    The list of contributors stays as it is: its owners may have changed it since ``source`` was made. All
-    others are looked at before the first is copied. Raises :class:`UsageError` where one is hidden or no
+    All are looked at before the first is copied. Raises :class:`UsageError` where one is hidden or no
     plain file, or a folder is missing, and :class:`InfrastructureError` where a file that only grows lacks
     lines in ``source``, or the disk fails.
     """
@@ -31,7 +29,7 @@ def add_files(source: Path, history: Path) -> int:
                 f"{folder} is not a folder", hint="torchgauge ci history fetch makes the history"
             )
     with storage_errors(source):
-        names = [name for name in _names(source) if name != Path(CONTRIBUTORS)]
+        names = _names(source)
     with storage_errors(history):
         for name in names:
             if name.suffix == ".jsonl" and (history / name).is_file():

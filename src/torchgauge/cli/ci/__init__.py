@@ -21,11 +21,9 @@ VERBS = {
     "issues": ("torchgauge.cli.ci.issues", "open, update and close issues about what a night found"),
     "plan": ("torchgauge.cli.ci.plan", "plan a campaign: cases, jobs, matrix"),
     "publish": ("torchgauge.cli.ci.publish", "keep a store's history and the site, and never shrink it"),
-    "receive": ("torchgauge.cli.ci.receive", "verify the bundle of a bringup and take its runs"),
     "report": ("torchgauge.cli.ci.report", "report results upstream"),
     "run": ("torchgauge.cli.ci.run", "run one job of a campaign and pack its results"),
     "settle": ("torchgauge.cli.ci.settle", "take the answers to suspicions into a store"),
-    "sign": ("torchgauge.cli.ci.sign", "sign result sets that no Git host vouches for"),
     "suspects": ("torchgauge.cli.ci.suspects", "list what a night suspects, and the jobs that measure it"),
     "watch": ("torchgauge.cli.ci.watch", "alarm when a night is missing or incomplete"),
 }

@@ -22,9 +22,10 @@ from torchgauge.records import (
     digest,
     digest_of_list,
 )
+from torchgauge.results.possible import LONGEST_S
 from torchgauge.workflows.campaign import PoolPlan, ShardPlan, term_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.row_check import LONGEST_S, Window
+from torchgauge.workflows.ingest.row_check import Window
 from torchgauge.workflows.ingest.strict_records import check_depth, decode, decode_outline
 
 RECIPES_BYTES = 1 << 20
@@ -47,16 +48,12 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan that is the campaign's: its digest, and the strict twin of each planned case by its id.
-
-    ``accuracy`` says whether its run compares results with a reference.
-    """
+    """A plan that is the campaign's: its digest, and the strict twin of each planned case by its id."""
 
     run_id: str
     created_at: float
     digest: str
     cases: dict[str, Any]
-    accuracy: bool = True
 
 
 def check_plan(
@@ -86,17 +83,7 @@ def check_plan(
         raise RefusedSetError(
             Reason.TOLERANCE, "its cases, their tolerances or models are others than the campaign's"
         )
-    return CheckedPlan(plan.run_id, plan.created_at, found, reading.cases, plan.settings.accuracy)
-
-
-def planned_cases(raw: bytes, shard: ShardPlan) -> dict[str, Any]:
-    """The strict twin of each planned case of a plan of ``shard`` that was checked, by the case's id."""
-    found, expected = {}, dict(shard.expected)
-    for part in decode_outline(raw, Plan, "groups", "the plan").groups:
-        for planned in decode(bytes(part), Group, "a group of the plan").cases:
-            case_id = msgspec.convert(planned.case, Case, from_attributes=True).id
-            found[case_id] = msgspec.structs.replace(planned, expectation=expected.get(case_id))
-    return found
+    return CheckedPlan(plan.run_id, plan.created_at, found, reading.cases)
 
 
 @dataclass

@@ -1,9 +1,9 @@
-"""Records out of hostile JSON: exact fields, finite bounded numbers, no key twice, plain text.
+"""Records out of hostile JSON: exact fields, finite bounded numbers, plain text.
 
 Each record class has a twin, made from its annotations, that msgspec fills at the speed of C: unknown fields
-are refused and, since our writer writes every field, missing ones too. A key that is there twice shows in the
-count of keys, because with exact fields nothing else can add any. Journals are written as ASCII, so that a
-text which is not plain needs a backslash and all others need no look.
+are refused and, since our writer writes every field, missing ones too. Of a key that is there twice every
+reader here takes the last one. Journals are written as ASCII, so that a text which is not plain needs a
+backslash and all others need no look.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Union
 
 import msgspec
-import numpy as np
 
 from torchgauge.records.codec import LATER
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
@@ -86,9 +85,6 @@ def _decoder(cls: type) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(twin(cls))
 
 
-_ENCODER = msgspec.json.Encoder()
-
-
 def decode(raw: bytes, cls: type, what: str) -> Any:
     """The twin of ``cls`` in the JSON ``raw``, called ``what``; raises :class:`RefusedSetError`.
 
@@ -106,7 +102,6 @@ def decode_large(raw: bytes, cls: type, what: str) -> Any:
         found = _decoder(cls).decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeError, ValueError) as error:
         raise _refused(error, what) from error
-    _check_keys(raw, found, cls, what)
     return found
 
 
@@ -121,89 +116,7 @@ def decode_outline(raw: bytes, cls: type, field: str, what: str) -> Any:
     except (msgspec.DecodeError, RecursionError, UnicodeError, ValueError) as error:
         raise _refused(error, what) from error
     _refuse_unplain(msgspec.to_builtins(msgspec.structs.replace(found, **{field: ()})), what)
-    _check_quotes(raw, found, what)
     return found
-
-
-def _check_keys(raw: bytes, found: Any, cls: type, what: str) -> None:
-    """Refuse ``raw``, of which ``found`` was decoded, where a key is in it twice.
-
-    Every key ends in ``":``, where no white space stands before a colon; if there are as many of them as the
-    record has fields, each field came once. Texts with colons may look like more keys: then the quotation
-    marks are counted, of which a key has two, and which ``found`` has as many of when it is written again.
-    """
-    wanted = _keys_of(cls)
-    if wanted is not None:
-        octets = np.frombuffer(raw, np.uint8)  # a tenth of the time of the methods of bytes
-        before = octets[np.flatnonzero(octets == ord(":")) - 1]
-        blank = bool((before <= ord(" ")).any())
-        if not blank and np.count_nonzero(before == ord('"')) == wanted(found):
-            return
-    _check_quotes(raw, found, what)
-
-
-def _check_quotes(raw: bytes, found: Any, what: str) -> None:
-    if _quotes(raw) != _quotes(_ENCODER.encode(found)):
-        raise RefusedSetError(Reason.DUPLICATE_KEY, f"{what} has a key twice")
-
-
-def _quotes(raw: bytes) -> int:
-    """Quotation marks in JSON that begin or end a text."""
-    if b"\\" in raw:
-        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # a run of backslashes is paired from its left
-    return raw.count(b'"')
-
-
-@cache
-def _keys_of(cls: type) -> Callable[[Any], int] | None:
-    """What counts the keys of a record of ``cls`` with all records in it; None where it holds free JSON."""
-    hints = typing.get_type_hints(cls)
-    constant, nested, later = 0, [], _later(cls)
-    for item in dataclasses.fields(cls):
-        constant += item.name not in later
-        kind, many, optional = _record_in(hints[item.name])
-        if kind is dict:
-            return None
-        if kind is None:
-            continue
-        inner = _keys_of(kind)
-        if inner is None:
-            return None
-        fixed = None if _nests(kind) or _later(kind) else len(dataclasses.fields(kind))
-        if fixed is not None and not many and not optional:
-            constant += fixed
-        else:
-            nested.append((item.name, inner, many, fixed))
-
-    def count(found: Any) -> int:
-        total: int = constant + sum(getattr(found, name) != default for name, default in later.items())
-        for name, inner, many, fixed in nested:
-            value = getattr(found, name)
-            if many:
-                total += len(value) * fixed if fixed is not None else sum(map(inner, value))
-            elif value is not None:
-                total += fixed if fixed is not None else inner(value)
-        return total
-
-    return count
-
-
-def _record_in(kind: Any) -> tuple[Any, bool, bool]:
-    """The record class (or ``dict``) in a field's type, whether it is a list, and whether it may be null."""
-    args = typing.get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        return kind, False, False
-    if kind is dict or typing.get_origin(kind) is dict:
-        return dict, False, False
-    if typing.get_origin(kind) is tuple and args[1:] == (Ellipsis,) and dataclasses.is_dataclass(args[0]):
-        return args[0], True, False
-    records = [arg for arg in args if dataclasses.is_dataclass(arg)]
-    return (records[0], False, True) if records else (None, False, False)
-
-
-def _nests(cls: type) -> bool:
-    """Whether a record of ``cls`` has records in it."""
-    return any(_record_in(hint)[0] is not None for hint in typing.get_type_hints(cls).values())
 
 
 def check_text(raw: bytes, what: str) -> None:
