@@ -1,7 +1,7 @@
 """What the worst result sets cost at the door: CPU seconds for each MB and peak memory of a fresh process.
 
 Every set is built for one weakness (facts, texts, nesting, samples, rows, containers), sealed with right
-hashes and checksums, and handed to ``import_sets``, as ``torchgauge ci ingest`` does, by a process of its
+hashes and checksums, and handed to ``import_sets``, as ``torchgauge ci collect`` does, by a process of its
 own. A MB is 10^6 bytes of what lies in the artifact, unpacked; of a zip that is refused by its list of
 contents, packed. CPU is that of the import, without the start of the interpreter and its modules, and less
 what a set of one case takes (``start``). Asked are 2 s for each MB and 400 MB. ``--only NAME`` builds one
@@ -24,13 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from child_run import run_child
-from ci_ingest import artifact, journal
+from ci_ingest import artifact, import_sets, journal
 
 from torchgauge.records import digest
 from torchgauge.results.journal_record import split_line
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.campaign import CampaignPlan, campaign_json, read_campaign
-from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.validator import Expected
 
 MB = 1e6

@@ -189,9 +189,8 @@ OTHERS = {
     "measure": ("ab", "bisect", "check", "doctor", "matrix", "ops", "plan", "repro", "run"),
     "read no store": ("census", "import", "results merge", "results push"),
     "show records that test_hostile_records.py has": (
-        "ci collect", "ci confirm", "ci gate", "ci ingest", "ci issues", "ci plan", "ci publish",
-        "ci receive",
-        "ci report", "ci run", "ci settle", "ci suspects", "ci watch",
+        "ci collect", "ci confirm", "ci gate", "ci issues", "ci plan", "ci publish",
+        "ci remove", "ci report", "ci run", "ci settle", "ci suspects", "ci watch",
     ),
 }  # fmt: skip
 """Other verbs with a store, by why they are not typed here."""

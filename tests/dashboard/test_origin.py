@@ -18,7 +18,7 @@ from site_files import files_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workflows"))
 
-from campaign_sets import Night
+from campaign_sets import Night, import_sets
 
 from torchgauge.dashboard import build_site
 from torchgauge.harness.planning.configurations import bundled
@@ -26,7 +26,6 @@ from torchgauge.records import METRICS
 from torchgauge.results.interchange.formats import read_files
 from torchgauge.results.interchange.imported_run import Known, write_run
 from torchgauge.results.interchange.upstream_names import Context
-from torchgauge.workflows.ingest.intake import import_sets
 
 NAME = "inductor_no_cudagraphs_timm_models_float32_inference_fake_performance.csv"
 

@@ -21,6 +21,7 @@ from campaign_sets import (
     Night,
     bytes_of,
     files_of,
+    import_sets,
     in_plan,
     in_row,
     relined,
@@ -33,7 +34,6 @@ from campaign_sets import (
 from torchgauge.records import SCHEMA_VERSION
 from torchgauge.results.store import Store
 from torchgauge.workflows.ingest.container import Caps, read_container
-from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import validate
 
@@ -249,17 +249,16 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
         Reason.TEXT,
         lambda f: in_row(f, b'"exit":"","teardown":"","log":""', b'"exit":"","teardown":"","log":"a\\nb"'),
     ),
-    "long text": (Reason.SCHEMA, row_text("a" * 70_000)),
     "huge line": (Reason.TOO_LARGE, row_text("a" * (5 << 20))),
-    "unknown field": (Reason.SCHEMA, lambda f: in_row(f, b'"exit":""', b'"exit":"","evil":1')),
-    "missing field": (Reason.SCHEMA, lambda f: in_row(f, b'"exit":"",', b"")),
+    "unknown field": (Reason.UNPUBLISHABLE, lambda f: in_row(f, b'"exit":""', b'"exit":"","evil":1')),
+    "missing field": (Reason.SCHEMA, lambda f: in_row(f, b'"status":"pass",', b"")),
     "wrong type": (Reason.SCHEMA, lambda f: in_row(f, b'"duration_s":0.0', b'"duration_s":"0"')),
     "unknown status that speaks": (
         Reason.SCHEMA,
         lambda f: in_row(f, b'"status":"pass"', b'"status":"@evil \'quoted\' evil"'),
     ),
     "unknown field that speaks": (
-        Reason.SCHEMA,
+        Reason.UNPUBLISHABLE,
         lambda f: in_row(f, b'"exit":""', b'"exit":"","@evil `x` evil":1'),
     ),
     "key that is not plain and speaks": (

@@ -6,12 +6,11 @@ A run keeps them when it makes a row. Here they hold for rows from elsewhere, be
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
 
-from torchgauge.clock import DAY_S
-from torchgauge.records import is_metric_name
+from torchgauge.clock import DAY_S, LATEST
+from torchgauge.records import Measurement, Result, Summary, is_metric_name
 from torchgauge.registry import metrics
 
 LONGEST_S = 7 * DAY_S
@@ -22,19 +21,19 @@ LARGEST = 1e24
 """Largest value of any other unit: a yottaflop per second is no device."""
 LEAST_SECOND, LEAST_OF_ANY = 1e-12, 1e-24
 """Least values above zero, of a time and of any other unit: no clock resolves less than a picosecond."""
-LATEST = 4e9
-"""Latest date in seconds since the epoch (the year 2096): later ones have no place on an axis."""
-_UNIT = re.compile(r"[A-Za-z0-9%/*^._-]{1,24}")
 
 
-def impossible(row: Any) -> str:
-    """Return which number of ``row``, a result or its strict twin, cannot be; empty where all can."""
+def impossible(row: Result, *, bounded: bool = False) -> str:
+    """Return which number of the result ``row`` cannot be; empty where all can.
+
+    Where ``bounded``, it is also held to the limits of its unit, which a night on one's own machine may pass.
+    """
     for series in row.measurements:
-        if problem := _outside(series, series.samples):
+        if problem := _outside(series, series.samples, bounded):
             return problem
     for summary in row.summaries:
         ends = [value for value in (summary.low, summary.median, summary.high) if value is not None]
-        if problem := _outside(summary, ends):
+        if problem := _outside(summary, ends, bounded):
             return problem
         if ends != sorted(ends):
             return f"the interval of {summary.metric} does not hold its median"
@@ -48,23 +47,15 @@ def impossible(row: Any) -> str:
     return ""
 
 
-def _outside(series: Any, values: Iterable[float]) -> str:
+def _outside(series: Measurement | Summary, values: Sequence[float], bounded: bool) -> str:
     metric = metrics().get(series.metric)
-    fits = (
-        metric.unit == series.unit
-        if metric
-        else is_metric_name(series.metric) and _UNIT.fullmatch(series.unit)
-    )
-    if not fits:
+    if metric.unit != series.unit if metric else not (is_metric_name(series.metric) and series.unit):
         return f"{series.metric[:60]!r} in {series.unit[:24]!r} is not a metric of that unit"
-    values = list(values)
-    if not values:
-        return ""
-    most = MOST_OF_UNIT.get(series.unit, LARGEST)
     signed = metric is None or metric.signed
-    least = -most if signed else 0.0
+    most = MOST_OF_UNIT.get(series.unit, LARGEST) if bounded else sys.float_info.max
     tiny = LEAST_SECOND if series.unit == "s" and not signed else LEAST_OF_ANY
-    low, high = min(values), max(values)
-    if not (least <= low <= high <= most) or 0 < abs(low) < tiny or 0 < abs(high) < tiny:
-        return f"{series.metric} of {low if not least <= low else high:g} {series.unit} cannot be"
+    least = -most if signed else 0.0
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if not least <= low <= high <= most or (bounded and (0 < abs(low) < tiny or 0 < abs(high) < tiny)):
+        return f"{series.metric} of {high if least <= low else low:g} {series.unit} cannot be"
     return ""

@@ -18,6 +18,7 @@ from campaign_sets import (
     Night,
     bytes_of,
     files_of,
+    import_sets,
     in_row,
     sealed,
     with_run_id,
@@ -26,7 +27,6 @@ from campaign_sets import (
 
 from torchgauge.results.dataset import read_table
 from torchgauge.workflows.collect import Collection, collect
-from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.refusal import Reason
 
 POOLS = ("alpha", "beta")

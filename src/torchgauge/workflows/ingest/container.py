@@ -54,7 +54,7 @@ class Caps:
     """
 
     sizes: Mapping[str, int] = field(default_factory=lambda: SIZES)
-    files: int = 3
+    files: int = 4
     packed: int = 100 * MIB
     ratio: int = 200
     ratio_from: int = 4 * MIB

@@ -34,7 +34,7 @@ from torchgauge.results.origin import PROVENANCE
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 from torchgauge.workflows.ingest.container import Caps, read_container
-from torchgauge.workflows.ingest.counted_once import replaced_by, whole_pools
+from torchgauge.workflows.ingest.counted_once import replaced_by
 from torchgauge.workflows.ingest.provenance import (
     REJECTED,
     SUPERSEDED,
@@ -203,30 +203,6 @@ def _check_never_removed(store: Store, run_id: str) -> None:
     if by := stone.get("superseded_by"):
         raise RefusedSetError(Reason.SUPERSEDED, f"run {run_id} was replaced by {by}")
     raise RefusedSetError(Reason.REMOVED, f"run {run_id} was removed from this store")
-
-
-def import_sets(
-    store: Store,
-    paths: Sequence[Path],
-    expected: Expected,
-    clock: Clock = SYSTEM_CLOCK,
-) -> tuple[list[Taken], list[Refused]]:
-    """Import the sets at ``paths`` that are true: all are looked at before the first one is moved."""
-    found = [examine(path, expected, named=False) for path in paths]
-    taken: list[Taken] = []
-    refused = [each for each in found if isinstance(each, Refused)]
-    with only_intake(store) as held:
-        valid = [each.valid for each in found if isinstance(each, Candidate)]
-        reception = Reception(held, whole_pools(expected.campaign, valid, held))
-        for candidate in found:
-            if isinstance(candidate, Candidate):
-                try:
-                    taken.append(take(store, candidate, reception, clock))
-                except RefusedSetError as error:
-                    refused.append(Refused(candidate.artifact, error.reason, error.detail))
-        retire_superseded(store, taken, clock)
-        record_refusals(store, refused, clock)
-    return taken, refused
 
 
 @contextmanager

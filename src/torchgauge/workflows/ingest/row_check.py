@@ -1,17 +1,13 @@
-"""A single row of a set: numbers that can be, texts that name what they should, times of the campaign.
-
-Rows are the strict twins of :class:`torchgauge.records.Result`, so their fields and types are right already.
-"""
+"""A single row of a set: numbers that can be, texts that name what they should, times of the campaign."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any
 
 from torchgauge.counted import counted
-from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, RunSettings
+from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Attempt, Result, RunSettings
 from torchgauge.results.possible import impossible
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import is_plain_command
@@ -36,7 +32,7 @@ class Window:
             raise RefusedSetError(Reason.TIME, f"{what} is at {moment:.0f}, outside the campaign's time")
 
 
-def check_row(row: Any, run_id: str, environments: Container[str], window: Window) -> None:
+def check_row(row: Result, run_id: str, environments: Container[str], window: Window) -> None:
     """Raise :class:`RefusedSetError` where ``row`` cannot be one of the run ``run_id``."""
     case_id = row.case_id
     if row.run_id != run_id:
@@ -57,7 +53,7 @@ def check_row(row: Any, run_id: str, environments: Container[str], window: Windo
     _check_series(row, case_id)
 
 
-def _check_end(ended: Any, case_id: str, window: Window) -> None:
+def _check_end(ended: Result | Attempt, case_id: str, window: Window) -> None:
     """Raise where ``ended``, a row or an attempt, has a cause, a log or a duration that it cannot have."""
     if ended.cause is not None and ended.cause not in CAUSES_OF.get(ended.status, frozenset()):
         raise RefusedSetError(Reason.ROW, f"{case_id}: {ended.status.value} cannot carry {ended.cause.value}")
@@ -67,7 +63,7 @@ def _check_end(ended: Any, case_id: str, window: Window) -> None:
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: it took {ended.duration_s:g} s")
 
 
-def _check_series(row: Any, case_id: str) -> None:
+def _check_series(row: Result, case_id: str) -> None:
     counts: dict[str, int] = {}
     for series in row.measurements:
         samples = len(series.samples)
@@ -88,5 +84,5 @@ def _check_series(row: Any, case_id: str) -> None:
         raise RefusedSetError(
             Reason.ROW, f"{case_id}: measurements and summaries are not of the same samples"
         )
-    if problem := impossible(row):
+    if problem := impossible(row, bounded=True):
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: {problem}")

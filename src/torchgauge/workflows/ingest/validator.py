@@ -10,8 +10,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.configurations import known_configurations
 from torchgauge.results.journal_record import RunState
@@ -141,7 +139,7 @@ def check_manifest(files: Mapping[str, bytes], expected: Expected) -> Manifest:
     if found.state is RunState.RUNNING:
         raise RefusedSetError(Reason.SCHEMA, "the manifest says that the run still goes on")
     check_stamps(files, found.files)
-    return msgspec.convert(found, Manifest, from_attributes=True)
+    return found
 
 
 def check_stamps(files: Mapping[str, bytes], stamps: Sequence[FileStamp]) -> None:
