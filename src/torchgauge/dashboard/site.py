@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from torchgauge import __version__
@@ -184,27 +185,28 @@ def build_site(
     now: float | None = None,
     charts: Charts = NO_CHARTS,
     base_url: str = "",
-    around_damaged: bool = True,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> SiteReport:
     """Build the static site of the store at ``store_path`` in the folder ``out``.
 
     ``now`` is in seconds since the epoch and is what ages are counted from; it is this moment unless given.
     ``charts`` is what :func:`plotly_bundle.bring` found: without it the pages have their tables
     and no charts. ``base_url`` is where the site will be served, for feeds and badges; without it their links
-    are relative. A run whose table cannot be read is left out, and the pages say so; without
-    ``around_damaged`` it is a :class:`DamagedTableError`. Raises
-    :class:`UsageError` where there is no store or ``out`` holds something else, :class:`DashboardError` for
-    what no page can show, and :class:`InfrastructureError` for a failing disk. Whatever is raised, the site
-    that was there remains.
+    are relative. ``left_out`` maps runs that are not shown to the reason; a run whose table cannot be read
+    joins them, and the pages say so. Raises :class:`UsageError` where there is no store or ``out`` holds
+    something else, :class:`DashboardError` for what no page can show, and :class:`InfrastructureError` for a
+    failing disk. Whatever is raised, the site that was there remains.
     """
     address = site_address.checked(base_url)
     target = Path(out).resolve()
     store = Store.open(store_path)
+    for run_id, why in left_out.items():
+        store.leave_out(run_id, why)
     _check_target(target, store.path.resolve())
     try:
         with uncollected():
             build = partial(_build, store, target, now, charts, address)
-            return around_damage(store, build) if around_damaged else build()
+            return around_damage(store, build)
     except OSError as error:
         raise InfrastructureError(
             f"the site cannot be written to {target}: {error.strerror or error}",

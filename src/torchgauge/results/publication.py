@@ -47,6 +47,7 @@ from torchgauge.results.fast_json import loads
 from torchgauge.results.held import held
 from torchgauge.results.journal import Kind, RunState, is_being_written, read
 from torchgauge.results.json_file import object_if_any
+from torchgauge.results.possible import impossible
 from torchgauge.results.rows import Row, RunContext
 from torchgauge.results.seal import publish_command, seal, unseal
 from torchgauge.results.store import RunFolder, Store
@@ -329,6 +330,11 @@ def _add_result(writers: dict[str, TableWriter], result: Result, context: RunCon
     writers["summaries"].add(to_rows.summary_rows(result, context))
     if result.measurements:
         writers["samples"].add_columns(to_rows.sample_columns(result))
+    if problem := impossible(result):
+        raise InfrastructureError(
+            f"run {result.run_id} cannot be published: {result.case_id}: {problem}",
+            hint="measure the case again; its suite, its device or whoever sent the run stated this number",
+        )
 
 
 def _info(plan: Plan, found: _Survey) -> bytes:

@@ -27,6 +27,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchgauge.clock import LATEST
 from torchgauge.errors import DamagedJournalError, UnknownNameError, UsageError
 from torchgauge.records import SCHEMA_VERSION, Plan
 from torchgauge.results.atomic_file import storage_errors, write_atomically
@@ -208,13 +209,16 @@ class Store:
             if published and folder.info_path.is_file():
                 data = read_object(folder.info_path)
                 counts = {str(status): int(count) for status, count in data["counts"].items()}
-                state = RunState(data["state"])
-                info = RunInfo(run_id, state, data["created_at"], data["planned"], counts, published)
+                at, planned = _date(data["created_at"]), int(data["planned"])
+                info = RunInfo(run_id, RunState(data["state"]), at, planned, counts, published)
             else:
                 created_at, planned = _planned(folder)
                 info = _progress(folder, created_at, planned, published)
         except (DamagedJournalError, UsageError) as error:
             info = RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, error.message)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            problem = f"its plan, journal or run.json is not of a run: {type(error).__name__}"
+            info = RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, problem)
         return self._judged(info, folder)
 
     def is_published(self, run_id: str) -> bool:
@@ -285,9 +289,17 @@ def _refuse_file(path: Path) -> None:
         raise UsageError(f"{found} is a file, and a store is a folder{of}", hint="--store DIR names a folder")
 
 
+def _date(value: Any) -> float:
+    """Return ``value`` as a date in seconds since the epoch; raises ``ValueError`` for one that cannot be."""
+    at = float(value)
+    if not 0.0 <= at <= LATEST:
+        raise ValueError(f"no date: {at:g}")
+    return at
+
+
 def _planned(folder: RunFolder) -> tuple[float, int]:
     data = read_object(folder.plan_path)
-    return float(data["created_at"]), sum(len(group["cases"]) for group in data["groups"])
+    return _date(data["created_at"]), sum(len(group["cases"]) for group in data["groups"])
 
 
 def _progress(folder: RunFolder, created_at: float, planned: int, published: bool) -> RunInfo:

@@ -36,17 +36,21 @@ def command(
 ) -> None:
     """Build the site of a store whose history did not shrink, and remember what was published.
 
+    Tables are made from the journals, but for those that the last publication made. A run of which none can
+    be made is left out and named; the others are published.
+
     Example: torchgauge ci publish --store results --site site --expect-history
     """
     from torchgauge.dashboard.site import build_site
     from torchgauge.results.store import Store
+    from torchgauge.workflows.github_files import annotate
     from torchgauge.workflows.publish import Retention, forget, publish
 
     opened = Store.open(store)
     guard = Path(history_guard) if history_guard else opened.path / "history.json"
 
     def build() -> None:
-        report = build_site(store, site, around_damaged=False)  # what was published is not taken back
+        report = build_site(store, site, left_out=opened.left_out)
         click.echo(
             f"{site}/index.html: {report.passed}/{report.planned} pass, {counted(report.pages, 'page')}",
             err=True,
@@ -54,5 +58,7 @@ def command(
 
     state = publish(opened, guard, build, expect_history=expect_history)
     gone = forget(opened, Retention(keep_samples, keep_superseded, keep_rejected))
+    for run, why in sorted(opened.left_out.items()):
+        annotate("warning", f"left out: {run}: {why}")
     said = {"runs": len(state.runs), "rows": state.rows, "site": site, "forgotten": gone}
-    say_json(said)
+    say_json({**said, "left_out": opened.left_out})

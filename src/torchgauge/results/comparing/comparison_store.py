@@ -147,9 +147,9 @@ def publish_comparison_again(store: Store, run_id: str) -> None:
 
 
 def comparison_ids(store: Store) -> tuple[str, ...]:
-    """Ids of all A/B runs, finished or not, in order of their names (which is the order of time)."""
+    """Return the ids of all A/B runs that are not left out, in order of their names and so of time."""
     folders = (store.path / "comparisons").glob("[!.]*")
-    return tuple(sorted(folder.name for folder in folders if folder.is_dir()))
+    return tuple(sorted(each.name for each in folders if each.is_dir() and each.name not in store.left_out))
 
 
 def comparison(store: Store, run_id: str) -> ComparisonFolder:

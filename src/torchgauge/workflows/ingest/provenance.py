@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +31,12 @@ class HeldRun:
 
 
 def held_runs(store: Store) -> list[HeldRun]:
-    """Every run of ``store`` that a campaign brought, in order of their ids."""
-    found = ((run_id, read_provenance(store, run_id)) for run_id in store.run_ids())
-    return [held_run(run_id, said) for run_id, said in found if isinstance(said.get("attempt"), int)]
+    """Return every run of ``store`` that a campaign brought, in order of their ids."""
+    found = []
+    for run_id in store.run_ids():
+        with suppress(ValueError, TypeError, LookupError, OverflowError):  # not written by a collection
+            found.append(held_run(run_id, read_provenance(store, run_id)))
+    return found
 
 
 def held_run(run_id: str, said: Mapping[str, Any]) -> HeldRun:
