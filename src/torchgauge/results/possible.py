@@ -18,7 +18,7 @@ LONGEST_S = 7 * DAY_S
 MOST_OF_UNIT: Mapping[str, float] = {"s": LONGEST_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9, "share": 1.0}
 """Largest value of a unit."""
 LARGEST = 1e24
-"""Largest value of any other unit: a yottaflop per second is no device."""
+"""Largest value of any other unit: no device reaches a yottaflop per second."""
 LEAST_SECOND, LEAST_OF_ANY = 1e-12, 1e-24
 """Least values above zero, of a time and of any other unit: no clock resolves less than a picosecond."""
 
