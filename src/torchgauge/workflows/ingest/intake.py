@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
-from torchgauge.errors import TorchgaugeError
 from torchgauge.records import Expectation, Modifier, Status
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage_errors, write_atomically
+from torchgauge.results.fsck import UNMADE
 from torchgauge.results.held import held
 from torchgauge.results.journal_record import Kind, encode_line, split_line
 from torchgauge.results.origin import PROVENANCE
@@ -313,7 +313,7 @@ def _stage(staging: Path, run_id: str, candidate: Candidate, said: dict[str, Any
         _write_run(staging / "runs" / run_id, candidate.files(), said)  # and its bytes are gone
     try:
         aside.finish(run_id)
-    except (TorchgaugeError, ValueError) as error:
+    except UNMADE as error:
         if isinstance(error.__cause__, OSError):
             raise
         raise RefusedSetError(Reason.UNPUBLISHABLE, f"it makes no tables: {type(error).__name__}") from error

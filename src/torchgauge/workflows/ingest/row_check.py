@@ -6,8 +6,7 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass
 
-from torchgauge.counted import counted
-from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Attempt, Result, RunSettings
+from torchgauge.records import SCHEMA_VERSION, Attempt, Result, RunSettings
 from torchgauge.results.possible import impossible
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import is_plain_command
@@ -54,9 +53,7 @@ def check_row(row: Result, run_id: str, environments: Container[str], window: Wi
 
 
 def _check_end(ended: Result | Attempt, case_id: str, window: Window) -> None:
-    """Raise where ``ended``, a row or an attempt, has a cause, a log or a duration that it cannot have."""
-    if ended.cause is not None and ended.cause not in CAUSES_OF.get(ended.status, frozenset()):
-        raise RefusedSetError(Reason.ROW, f"{case_id}: {ended.status.value} cannot carry {ended.cause.value}")
+    """Raise where ``ended``, a row or an attempt, has a log or a duration that it cannot have."""
     if ended.log and not _LOG.fullmatch(ended.log):
         raise RefusedSetError(Reason.TEXT, f"{case_id}: its log is not a file of the run")
     if not 0 <= ended.duration_s <= window.end - window.begin:
@@ -64,25 +61,12 @@ def _check_end(ended: Result | Attempt, case_id: str, window: Window) -> None:
 
 
 def _check_series(row: Result, case_id: str) -> None:
-    counts: dict[str, int] = {}
-    for series in row.measurements:
-        samples = len(series.samples)
-        if series.metric in counts or bool(samples) == bool(series.absent):
-            raise RefusedSetError(
-                Reason.ROW, f"{case_id}: a metric is there twice, or without samples and reason"
-            )
-        if samples > MOST_SAMPLES:
-            raise RefusedSetError(
-                Reason.TOO_LARGE, f"{case_id}: {counted(samples, 'sample')}; at most {MOST_SAMPLES}"
-            )
-        if series.blocks and len(series.blocks) != samples:
-            raise RefusedSetError(Reason.ROW, f"{case_id}: a metric has blocks for other samples")
-        counts[series.metric] = samples
-    if {summary.metric: summary.n for summary in row.summaries} != counts or len(row.summaries) != len(
-        counts
-    ):
-        raise RefusedSetError(
-            Reason.ROW, f"{case_id}: measurements and summaries are not of the same samples"
-        )
+    counts = {series.metric: len(series.samples) for series in row.measurements}
+    if max(counts.values(), default=0) > MOST_SAMPLES:
+        raise RefusedSetError(Reason.TOO_LARGE, f"{case_id}: more than {MOST_SAMPLES} samples of a metric")
+    summaries = [(summary.metric, summary.n) for summary in row.summaries]
+    if len(row.measurements) != len(counts) or sorted(summaries) != sorted(counts.items()):
+        words = "measurements and summaries are not of the same samples"
+        raise RefusedSetError(Reason.ROW, f"{case_id}: {words}")
     if problem := impossible(row, bounded=True):
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: {problem}")

@@ -22,7 +22,11 @@ DEPTH = 24
 Record = TypeVar("Record")
 
 _FIELD = re.compile(r"[a-z_]{1,24}")
-_SAID = re.compile(r"Expected `[a-z| ]+`(, got `[a-z]+`)?|Object missing required field `[a-z_]+`|[A-Za-z ]+")
+_SAID = re.compile(
+    r"Expected `[a-z| ]+`(, got `[a-z]+`)?|Object missing required field `[a-z_]+`|JSON is malformed"
+    r"|Input data was truncated|(Number|Integer value) out of range"
+)
+"""Sentences of msgspec's own; a record that refuses its values quotes them, and says nothing here."""
 _PATH = re.compile(r" - at `(\$[a-z_.0-9\[\]]*)`$")
 
 
