@@ -78,14 +78,12 @@ class Stage(Enum):
 class JobState:
     """Holds the state that an engine reports of a job, in its ``words``, and the ``node`` of the job.
 
-    ``again`` is false where it is not to be tried once more: somebody cancelled it. ``told`` is true where
-    its folder cannot grow any more, so that nothing is to be waited for.
+    ``again`` is false where it is not to be tried once more: somebody cancelled it.
     """
 
     stage: Stage
     words: str = ""
     again: bool = True
-    told: bool = False
     node: str = ""
 
 
@@ -135,9 +133,6 @@ class Engine(Protocol):
 
     def end(self, jobs: Sequence[PartJob]) -> None:
         """End ``jobs``; returns when they are gone, or a deadline has passed."""
-
-    def close(self) -> None:
-        """Nothing more is asked of it: it writes to its folder no more."""
 
 
 @dataclass
@@ -275,7 +270,6 @@ class PartJobs:
                 yield from self.told(watched)
         finally:
             self.engine.end(self.open_jobs)
-            self.engine.close()
             shutil.rmtree(self.engine.folder, ignore_errors=True)
 
     @property
@@ -435,10 +429,8 @@ class PartJobs:
             longest = longest_s(self.submission.plan, watched.job.groups)
             if self.now - watched.running > longest:
                 return f"it ran longer than all deadlines of its cases, {longest:g} s", state.again
-        elif (
-            state.told
-            or self.now - watched.heard > self.options.lost_s
-            or (state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED)
+        elif self.now - watched.heard > self.options.lost_s or (
+            state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED
         ):
             log = "" if watched.started else excerpt(self.engine.log(watched.job))
             own = first_line(log[max(0, log.find("error: ")) :])  # behind a traceback, if there is one

@@ -217,9 +217,6 @@ class Slurm:
             self._cancel(tasks)
             self.over |= tasks
 
-    def close(self) -> None:
-        """Nothing of it runs here."""
-
     def _cancel(self, tasks: set[str] | None) -> None:
         """Cancel ``tasks``, or all of the run, as soon as Slurm answers, and wait until they are over."""
         clock, sent = self.submission.clock, set[str]()
