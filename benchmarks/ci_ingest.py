@@ -1,4 +1,4 @@
-"""How many rows of result sets `torchgauge ci ingest` validates in a second; asked are 10,000.
+"""How many rows of result sets `torchgauge results ingest` validates in a second; asked are 10,000.
 
 Prints one JSON object for two shapes of rows: ``checks`` (a status and a few facts, as most rows of a night
 are) and ``models`` (seven metrics with thirty samples each, as the rows of measured models are). Timed is the

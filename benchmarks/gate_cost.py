@@ -1,7 +1,7 @@
 """What the worst reports of a pull request cost the job that comments: CPU seconds for each MB, peak memory.
 
 Every report is built for one weakness and has a right manifest. A process of its own reads the zips of all
-pools, judges them and writes the comment, as ``torchgauge ci comment`` does with what it has downloaded. MB,
+pools, judges them and writes the comment, as ``torchgauge ci report comment`` does with its downloads. MB,
 CPU and limits are those of ``ingest_cost.py``. ``--out FILE`` writes the table of docs/performance.md.
 """
 

@@ -1,8 +1,8 @@
 """What the worst result sets cost at the door: CPU seconds for each MB and peak memory of a fresh process.
 
 Every set is built for one weakness (facts, texts, nesting, samples, rows, containers), sealed with right
-hashes and checksums, and handed to ``import_sets``, as ``torchgauge ci ingest`` does, by a process of its
-own. A MB is 10^6 bytes of what lies in the artifact, unpacked; of a zip that is refused by its list of
+hashes and checksums, and handed to ``import_sets``, as ``torchgauge results ingest`` does, by a process of
+its own. A MB is 10^6 bytes of what lies in the artifact, unpacked; of a zip that is refused by its list of
 contents, packed. CPU is that of the import, without the start of the interpreter and its modules, and less
 what a set of one case takes (``start``). Asked are 2 s for each MB and 400 MB. ``--only NAME`` builds one
 set; ``--out FILE`` writes the table of docs/performance.md.

@@ -147,13 +147,13 @@ KINDS = (
     Kind(
         "Declarations",
         "What no row can show of a device: see [how to score a device](../how-to/score-a-device.md). "
-        "Read by `torchgauge scorecard`, checked by `torchgauge validate`.",
+        "Read by `torchgauge results scorecard`, checked by `torchgauge validate`.",
         (DeclarationFile,),
     ),
     Kind(
         "Contributors",
         "Who may submit results: see [how to contribute](../how-to/contribute-results.md). "
-        "Read by `torchgauge ci ingest` at the top of the store.",
+        "Read by `torchgauge results ingest` at the top of the store.",
         (ContributorFile,),
     ),
     Kind(

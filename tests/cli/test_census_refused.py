@@ -1,4 +1,4 @@
-"""``torchgauge census --refused`` in each of its forms, on a package that is installed."""
+"""``torchgauge ops census --refused`` in each of its forms, on a package that is installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGE = "safetensors"
 
 def said(*arguments: str) -> str:
     """What the command prints."""
-    done = CliRunner().invoke(cli, ["census", "--refused", "--package", PACKAGE, *arguments])
+    done = CliRunner().invoke(cli, ["ops", "census", "--refused", "--package", PACKAGE, *arguments])
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -40,6 +40,6 @@ def test_what_is_no_package_is_a_users_mistake():
     """Neither a name that nobody has nor a path."""
     for name in ("no_such_package", "../torch"):
         with pytest.raises(UsageError, match="not a package"):
-            cli.main(["census", "--refused", "--package", name], standalone_mode=False)
+            cli.main(["ops", "census", "--refused", "--package", name], standalone_mode=False)
     with pytest.raises(UsageError, match="three kinds of census"):
-        cli.main(["census", "--refused", "--static", "--device", "cpu"], standalone_mode=False)
+        cli.main(["ops", "census", "--refused", "--static", "--device", "cpu"], standalone_mode=False)

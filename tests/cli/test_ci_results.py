@@ -89,11 +89,13 @@ def test_a_night_is_collected_and_published(
     assert collected.exit_code == 0, collected.output
     said = json.loads((tmp_path / "collect.json").read_text())
     assert (said["state"], said["counts"]) == ("complete", {"pass": 2, "unsupported": 1})
-    published = invoke("ci", "publish", "--store", store, "--site", str(tmp_path / "site"))
+    published = invoke("dashboard", "publish", "--store", store, "--site", str(tmp_path / "site"))
     assert published.exit_code == 0, published.output
     assert (tmp_path / "site" / "index.html").is_file()
     assert json.loads((tmp_path / "store" / "history.json").read_text())["runs"]
-    again = invoke("ci", "publish", "--store", store, "--site", str(tmp_path / "site"), "--expect-history")
+    again = invoke(
+        "dashboard", "publish", "--store", store, "--site", str(tmp_path / "site"), "--expect-history"
+    )
     assert again.exit_code == 0, again.output
 
 
@@ -196,7 +198,7 @@ def test_contributions_are_for_those_who_are_listed(
     words = (artifact, "--campaign", str(night / "campaign.json"), "--store", str(store))
 
     def ingest(name: str) -> Any:
-        return invoke("ci", "ingest", *words, "--contributor", name)
+        return invoke("results", "ingest", *words, "--contributor", name)
 
     refused = ingest("other")
     assert refused.exit_code == 3
@@ -207,13 +209,15 @@ def test_contributions_are_for_those_who_are_listed(
     assert taken.exit_code == 0, taken.output
     run = next((store / "runs").iterdir())
     assert json.loads((run / "provenance.json").read_text())["contributor"] == "acme"
-    foreign = invoke("ci", "ingest", *words, "--sha", "b" * 40)
+    foreign = invoke("results", "ingest", *words, "--sha", "b" * 40)
     assert foreign.exit_code == 3
     assert "foreign_sha" in foreign.output
-    removed = invoke("ci", "ingest", "--store", str(store), "--remove", run.name, "--reason", "wrong clock")
+    removed = invoke(
+        "results", "ingest", "--store", str(store), "--remove", run.name, "--reason", "wrong clock"
+    )
     assert removed.exit_code == 0, removed.output
     assert not run.exists()
-    assert "removed" in invoke("ci", "ingest", *words).output
+    assert "removed" in invoke("results", "ingest", *words).output
 
 
 def test_a_job_that_runs_out_of_time_hands_in_what_it_has(
@@ -266,5 +270,7 @@ def test_an_edited_campaign_is_refused(night: Path, tmp_path: Path, invoke: Call
     """A campaign whose digest does not fit is no plan to hold anything against."""
     edited = tmp_path / "campaign.json"
     edited.write_text((night / "campaign.json").read_text().replace('"o/n"', '"o/m"'))
-    found = invoke("ci", "ingest", str(night), "--campaign", str(edited), "--store", str(tmp_path / "store"))
+    found = invoke(
+        "results", "ingest", str(night), "--campaign", str(edited), "--store", str(tmp_path / "store")
+    )
     assert "digest" in str(found.exception)

@@ -27,7 +27,7 @@ def nights(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        (("trend", "--no-keep"), 0),
+        (("results", "trend", "--no-keep"), 0),
         (("compare", "night-004", "night-005"), 0),
         (("gate", "night-004", "night-005"), 3),  # two runs decide nothing
     ],

@@ -163,7 +163,7 @@ def _failing(run: RunBuilder, case: Case, text: str, night: int, environment_id:
 
 
 def _trend(store: Store, runs: Sequence[RunBuilder], names: Sequence[str]) -> None:
-    """What ``torchgauge trend`` would have kept, about hostile series."""
+    """What ``torchgauge results trend`` would have kept, about hostile series."""
     good, bad = (run.run_id for run in runs)
     findings = []
     for number, text in enumerate(names):

@@ -77,7 +77,7 @@ def test_blocked_models_are_named_per_operator(tmp_path: Path) -> None:
     assert "What blocks models on npusim" in text
     assert "Implementing aten::_fused_sdp would unblock 1 model, of which 1 was seen to fail" in text
     assert "toy/wanting:inference" in text
-    assert "torchgauge blockers --device npusim" in text
+    assert "torchgauge ops blockers --device npusim" in text
 
 
 def test_the_first_load_stays_small(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_job_that_writes_unpacks_artifacts_where_no_action_is_read_from(path, 
             assert step["with"]["path"].startswith("${{ runner.temp }}/"), step
 
 
-BY_PATTERN = {"results-*": "ci collect", "confirmed-*": "ci settle"}
+BY_PATTERN = {"results-*": "ci collect", "confirmed-*": "ci suspects settle"}
 """What any job of a run may submit, and the command that asks the Git host whose each one is."""
 
 

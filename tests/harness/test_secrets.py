@@ -85,9 +85,9 @@ def told(make_sandbox) -> Iterator[tuple[object, dict[str, bytes]]]:
     for words in (
         ("dashboard", "build", "store", "--out", "site", "--plotly", "none"),
         ("report", run_id, "--store", "store", "--format", "markdown"),
-        ("triage", "--store", "store", "--json"),
+        ("results", "triage", "--store", "store", "--json"),
         ("results", "show", run_id, "--store", "store"),
-        ("export", run_id, "--format", "hud-v3", "--out", "hud.json", "--store", "store"),
+        ("results", "export", run_id, "--format", "hud-v3", "--out", "hud.json", "--store", "store"),
     ):
         done = sandbox.run(*words)
         assert done.returncode in (0, 1), (words, done.stderr)

@@ -149,7 +149,7 @@ class Nights:
         words += ["--install", leg["install"], "--good-from", "sides/good", "--suspect-from", "sides/suspect"]
         words += ["--store", "history", "--budget", leg["budget"], "--out", f"../confirmed-{self.number}/set"]
         return subprocess.run(
-            [sys.executable, "-m", "torchgauge.cli.main", "ci", "confirm", *words],
+            [sys.executable, "-m", "torchgauge.cli.main", "ci", "suspects", "measure", *words],
             cwd=machine,
             env={**os.environ, "PYTHONPATH": self.path},
             capture_output=True,

@@ -54,7 +54,7 @@ def comment(tmp_path: Path, *more: str, told: dict | None = None, artifacts: Pat
     path = tmp_path / "event.json"
     path.write_text(json.dumps(told or event()))
     given = ("--artifacts", str(artifacts)) if artifacts else ()
-    return CliRunner().invoke(cli, ["ci", "comment", "--event", str(path), *given, *more])
+    return CliRunner().invoke(cli, ["ci", "report", "comment", "--event", str(path), *given, *more])
 
 
 def text_of(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""``torchgauge blockers``."""
+"""``torchgauge ops blockers``."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def command(
 ) -> None:
     """Rank operators that a device lacks by the models that each would unblock.
 
-    Rests on the rows of `torchgauge ops` and of models in the store, and on the census of what models need.
+    Reads the rows of `torchgauge ops judge` and of models in the store, and the census of models.
 
-    Example: torchgauge blockers --device DEVICE
+    Example: torchgauge ops blockers --device DEVICE
     """
     from pathlib import Path
 

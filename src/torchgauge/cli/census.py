@@ -1,4 +1,4 @@
-"""``torchgauge census``."""
+"""``torchgauge ops census``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def command(static: bool, record: bool, refused: bool, **options: Any) -> None:
 
     Without --static, --record and --refused the census that ships is shown, or the one in --data.
 
-    Example: torchgauge census --suite timm --mode training --path eager
+    Example: torchgauge ops census --suite timm --mode training --path eager
     """
     from torchgauge.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""``torchgauge import``."""
+"""``torchgauge results import``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(
 
     Nothing is written unless every file can be read to its end.
 
-    Example: torchgauge import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
+    Example: torchgauge results import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
     """
     from torchgauge.harness.planning.configurations import bundled
     from torchgauge.processes.known_secrets import own_command

@@ -1,4 +1,4 @@
-"""``torchgauge noise``: the ledger, and a policy made of it."""
+"""``torchgauge results noise``: the ledger, and a policy made of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLASS = click.option("--runner-class", help="only this class of runner (default:
 def command(context: click.Context, store: str, runner_class: str | None, as_json: bool) -> None:
     """How much unchanged code varies, per case and class of runner: spread, false alarms, quarantine.
 
-    Example: torchgauge noise
+    Example: torchgauge results noise
     """
     if context.invoked_subcommand is not None:
         return
@@ -54,7 +54,7 @@ def suggest_policy(
 
     Only cases with ten launches of A/A or more have one; the others are counted.
 
-    Example: torchgauge noise suggest --output policy.yaml
+    Example: torchgauge results noise suggest --output policy.yaml
     """
     from pathlib import Path
 

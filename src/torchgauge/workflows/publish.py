@@ -111,7 +111,7 @@ def check_no_shrinking(before: PublishedState, after: PublishedState, removed: s
     if problems:
         raise InfrastructureError(
             f"publishing would shrink the history: {'; '.join(problems)}",
-            hint="fetch the whole results branch; a run is removed by torchgauge ci ingest --remove RUN",
+            hint="fetch the whole results branch; a run is removed by torchgauge results ingest --remove RUN",
         )
 
 

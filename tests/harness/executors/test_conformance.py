@@ -101,7 +101,7 @@ def test_an_option_that_is_none_is_refused_before_anything_is_written(sandbox: A
 @EVERYWHERE
 def test_it_says_what_it_has_and_whose_run_is_there(sandbox: Any, place: Any) -> None:
     """`fleet status`, for people and as JSON; a cluster names its nodes, and the run that measures on one."""
-    said = sandbox.run("fleet", "status", *place.words())
+    said = sandbox.run("devices", *place.words())
     assert said.returncode == 0, said.stderr
     assert said.stdout.strip()
     if place.executor == "local":
@@ -109,7 +109,7 @@ def test_it_says_what_it_has_and_whose_run_is_there(sandbox: Any, place: Any) ->
     opened = gate(sandbox, 1)
     command = started(sandbox, place)
     sandbox.wait_for_rows(1)
-    told = sandbox.run("fleet", "status", *place.words(), "--json")
+    told = sandbox.run("devices", *place.words(), "--json")
     (opened / "open").touch()
     _, words = command.communicate(timeout=240)
     assert command.returncode == 0, words

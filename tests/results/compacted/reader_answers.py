@@ -110,13 +110,13 @@ def words_of_readers(path: Path) -> dict[str, str]:
         ("results", "query", "--run", run_id(1), "--table", "summaries", *where, "--json"),
         ("results", "query", "--run", DAMAGED, "--table", "summaries", *where),
         ("compare", run_id(0), run_id(3), *where, "--json"),
-        ("trend", *where, "--json", "--no-keep"),
-        ("triage", *where, "--json"),
+        ("results", "trend", *where, "--json", "--no-keep"),
+        ("results", "triage", *where, "--json"),
         ("report", run_id(3), *where),
-        ("compat", *where),
-        ("blockers", *where, "--json"),
-        ("noise", "show", *where),
-        ("export", run_id(2), *where, "--format", "hud"),
+        ("results", "compat", *where),
+        ("ops", "blockers", *where, "--json"),
+        ("results", "noise", *where),
+        ("results", "export", run_id(2), *where, "--format", "hud"),
     )
     return {" ".join(each): asked(*each) for each in commands}
 

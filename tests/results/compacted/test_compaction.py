@@ -207,7 +207,7 @@ def test_what_is_taken_out_of_the_store_stays_out(sound: Store) -> None:
 
 
 def test_samples_may_go(sound: Store) -> None:
-    """``ci publish --keep-samples`` removes those of whole months, and nobody misses them."""
+    """``dashboard publish --keep-samples`` removes those of whole months, and nobody misses them."""
     compact(sound, clock=CLOCK)
     assert read_table(sound, "samples").num_rows == 30
     assert forget(sound, Retention(samples_days=5.0), CLOCK)["samples"] == 3

@@ -209,7 +209,7 @@ def begin_history(git_host: GitHost, folder: Path) -> None:
 
 def put_history(git_host: GitHost, history: Path, folder: Path) -> None:
     """Put the store ``history`` onto its branch; ``folder`` is for the files on the way."""
-    words = ("ci", "publish", "--store", str(history), "--site", str(folder / "site"))
+    words = ("dashboard", "publish", "--store", str(history), "--site", str(folder / "site"))
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
     branch = folder / "branch"

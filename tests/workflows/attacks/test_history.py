@@ -100,7 +100,7 @@ def test_a_broken_table_is_named_and_nothing_is_published(
 ) -> None:
     """An error that says which file and what to do, with site and guard as they were."""
     site = tmp_path / "site"
-    words = ["ci", "publish", "--store", str(night.store.path), "--site", str(site)]
+    words = ["dashboard", "publish", "--store", str(night.store.path), "--site", str(site)]
     assert CliRunner().invoke(cli, words).exit_code == 0
     guard = night.store.path / "history.json"
     before = (guard.read_bytes(), (site / "index.html").read_bytes())

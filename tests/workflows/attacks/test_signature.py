@@ -271,7 +271,7 @@ def test_the_list_of_the_store_decides_whose_key_counts(signed: Signed, tmp_path
 
     def ingest(*sets: Path) -> tuple[int, str]:
         words = ["--campaign", str(plan), "--store", str(store), "--contributor", "acme"]
-        done = CliRunner().invoke(cli, ["ci", "ingest", *map(str, sets), *words])
+        done = CliRunner().invoke(cli, ["results", "ingest", *map(str, sets), *words])
         return done.exit_code, f"{done.output}{done.exception}"
 
     def listed(*keys: str) -> str:

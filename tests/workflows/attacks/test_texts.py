@@ -162,7 +162,7 @@ def test_the_name_of_an_artifact_stays_in_its_line(
     assert shown.encode()
     campaign = tmp_path / "campaign.json"
     campaign.write_text(campaign_json(night.campaign))
-    words = ["ci", "ingest", str(path), "--campaign", str(campaign), "--store", str(tmp_path / "store")]
+    words = ["results", "ingest", str(path), "--campaign", str(campaign), "--store", str(tmp_path / "store")]
     log = GuardedLog(io.StringIO())
     monkeypatch.setattr("sys.stdout", log)
     monkeypatch.setattr("sys.stderr", log)

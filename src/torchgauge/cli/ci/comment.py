@@ -1,4 +1,4 @@
-"""``torchgauge ci comment``."""
+"""``torchgauge ci report comment``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def command(
     no pass. What was planned, --config says, or the same file of the base where that is another branch. Where
     there is nothing to write to, the summary says why and the step ends with 0.
 
-    Example: torchgauge ci comment --workflow-path .github/workflows/pr-gate.yml
+    Example: torchgauge ci report comment --workflow-path .github/workflows/pr-gate.yml
     """
     from pathlib import Path
 

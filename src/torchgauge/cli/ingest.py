@@ -1,4 +1,4 @@
-"""``torchgauge ci ingest``."""
+"""``torchgauge results ingest``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def command(
     With --contributor, contributors.yml at the top of the store says which pools they may write and which
     keys they sign with; nothing that is submitted ever changes that file.
 
-    Example: torchgauge ci ingest SET.zip --store results --contributor ACME
+    Example: torchgauge results ingest SET.zip --store results --contributor ACME
     """
     from dataclasses import replace
 
