@@ -119,7 +119,7 @@ def child(folder: Path) -> None:
     begun = time.process_time()
     pools = tuple(sorted(each.stem.removeprefix(ARTIFACT_PREFIX) for each in folder.iterdir()))
     found = gather(folder, RUN, GatePlan(pools))
-    comment_text(found, name="gate", url="https://example.org")
+    comment_text(found, name="gate", server="https://example.org")
     word = found.received[0].trouble.partition("(")[2].partition(")")[0]
     said = {
         "cpu_s": time.process_time() - begun,

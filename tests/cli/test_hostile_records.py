@@ -143,7 +143,7 @@ def _sinks() -> Iterator[tuple[str, Sink]]:
         manifest = replace(received.found.manifest, trouble=trouble)
         gate_set = replace(received.found, manifest=manifest, report=compared)
         base = replace(gathered, received=(replace(received, found=gate_set),))
-        told = lambda it: comment_text(it, name="torchgauge", url="https://a.invalid/")  # noqa: E731
+        told = lambda it: comment_text(it, name="torchgauge", server="https://a.invalid")  # noqa: E731
         yield f"comment about a {name}", Sink(base, told, markdown_faults)
     night = sample(NightFindings)
     yield "summary of a night", Sink(night, lambda it: gate_summary(nightly_gate(it)), markdown_faults)

@@ -23,7 +23,7 @@ from typing import Any
 
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import digest, from_plain, to_plain
-from torchgauge.records.comparison import MetricVerdict
+from torchgauge.records.comparison import CodeSource, MetricVerdict
 from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.comparing.gate import under
 from torchgauge.results.comparing.gate_verdict import GATE_VERDICTS, GateVerdict, Headline, headline
@@ -191,7 +191,8 @@ def nothing_measured(sides: tuple[str, str]) -> ComparisonReport:
 def _judged_again(report: ComparisonReport, policy: Policy | None) -> ComparisonReport:
     """``report`` with counts and headline made from its verdicts, whatever it said of itself.
 
-    The command is left out: nobody should copy one from a pull request of a stranger.
+    The command is left out: nobody should copy one from a pull request of a stranger. Of the code of a side
+    the commit stays; branch and address, which make links, are what GitHub says of the pull request.
     """
     verdicts = report.verdicts
     if policy is not None:
@@ -200,7 +201,14 @@ def _judged_again(report: ComparisonReport, policy: Policy | None) -> Comparison
     counts = count(len(pairs) + len(report.not_run), verdicts, len(report.not_run))
     incomplete = bool(report.not_run) or report.state is not RunState.COMPLETE
     said = headline(verdicts, incomplete=incomplete)
-    return replace(report, verdicts=verdicts, counts=counts, headline=said, command=(), false_alarms=None)
+    judged = replace(report, verdicts=verdicts, counts=counts, headline=said, command=(), false_alarms=None)
+    return replace(judged, base=_commit_alone(report.base), head=_commit_alone(report.head))
+
+
+def _commit_alone(side: SideFacts) -> SideFacts:
+    if side.source is None or not is_sha(side.source.commit):
+        return replace(side, source=None)
+    return replace(side, source=CodeSource(side.source.commit))
 
 
 def _check_size(report: Any) -> None:

@@ -16,6 +16,7 @@ from waiting import wait_until
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import UsageError
+from torchgauge.suites.own.revision import forge_address
 
 pytestmark = pytest.mark.torch
 
@@ -63,6 +64,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     git(folder, "init", "-q", "-b", "main")
+    git(folder, "remote", "add", "origin", "git@forge.example:acme/models.git")
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "one")
     (folder / "src/acme/__init__.py").write_text("LAYERS = 8\n")
@@ -96,6 +98,31 @@ def test_a_slower_branch_is_a_regression_and_its_model_is_told(slower: Any) -> N
     assert latency["verdict"] == "regression"
     assert latency["ratio"] > 3
     assert "the models differ: base 65,792, head 526,336 parameters" in latency["reason"]
+
+
+def test_the_report_names_the_commit_and_branch_of_the_base(slower: Any, repository: Path) -> None:
+    """With the page of its repository; the head, which no commit has, by its label alone."""
+    commit = git(repository, "rev-parse", "main").strip()
+    text = CliRunner().invoke(cli, ["report", "--store", str(repository / "torchgauge-results")]).stdout
+    page = "https://forge.example/acme/models"
+    base = f"[`{commit[:12]}`]({page}/commit/{commit}) of [`main`]({page}/tree/main)"
+    assert f"Base `main` ({base}), head `the files as they are`." in text, text[:2000]
+
+
+@pytest.mark.parametrize(
+    ("remote", "page"),
+    [
+        ("https://forge.example/acme/models.git", "https://forge.example/acme/models"),
+        ("https://user:secret@forge.example/acme/models", "https://forge.example/acme/models"),
+        ("git@forge.example:acme/models.git", "https://forge.example/acme/models"),
+        ("ssh://git@forge.example:2222/acme/models.git", "https://forge.example/acme/models"),
+        ("/srv/git/models.git", ""),
+        ("file:///srv/git/models", ""),
+    ],
+)
+def test_the_page_of_a_repository_is_that_of_its_remote(remote: str, page: str) -> None:
+    """Without a user or a token; a folder has none."""
+    assert forge_address(remote) == page
 
 
 def test_what_the_folder_has_beside_its_commit_is_counted(slower: Any, repository: Path) -> None:

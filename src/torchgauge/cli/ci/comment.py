@@ -111,8 +111,7 @@ def _write(api: GitHubApi | None, found: Gathered, *, name: str, bot: str, serve
     """Show what was found, and write it where there is an API to write to."""
     from torchgauge.workflows.comment import comment_on, comment_text
 
-    url = f"{server}/{found.run.repository}/actions/runs/{found.run.run_id}"
-    text = comment_text(found, name=name, url=url)
+    text = comment_text(found, name=name, server=server)
     _summary(text)
     for each in found.received:
         if each.trouble:

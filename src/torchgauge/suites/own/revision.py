@@ -7,6 +7,7 @@ after a kill, which removes the folder (:func:`torchgauge.processes.kept_process
 from __future__ import annotations
 
 import atexit
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,13 @@ from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.processes.kept_process import new_scratch, remove_scratch, run
 from torchgauge.processes.passed_variables import Purpose, passed
+from torchgauge.records.comparison import CodeSource
 
+_REMOTE = re.compile(
+    r"(?:https://(?:[^@/\s]*@)?(?P<web>[A-Za-z0-9.:-]+)/|(?:ssh://)?[^@/:\s]+@(?P<ssh>[A-Za-z0-9.-]+)(?::\d+/|[:/]))"
+    r"(?P<path>[A-Za-z0-9._~/-]+?)(?:\.git)?/?"
+)
+"""An address of git on a forge, by HTTPS or SSH; a user name or a token in it is no part of the page."""
 SUBMODULE = "160000"
 """The mode of a submodule in an index of git."""
 
@@ -59,6 +66,40 @@ def commits_of(words: Sequence[str], *revisions: str) -> list[str]:
         hint = "an older one as --base-rev; or --control to measure an A/A run"
         raise UsageError(f"base and head are the same: {root} is at that commit, without a change", hint=hint)
     return commits
+
+
+def sources_of(words: Sequence[str], *revisions: str) -> list[CodeSource | None]:
+    """Return the code of each of ``revisions`` in the repository that holds the files ``words``.
+
+    An empty one is the checkout: None where files of it differ from its commit.
+    """
+    if not any(revisions):
+        return [None for _ in revisions]
+    root = repository_of(Path(words[0]))
+    return [
+        None if not revision and state_of(root) else source_of(root, revision or "HEAD")
+        for revision in revisions
+    ]
+
+
+def source_of(repository: Path, revision: str = "HEAD") -> CodeSource:
+    """Return commit and branch of ``revision``, and the address of the remote that it was fetched from.
+
+    Raises :class:`UsageError` for a folder that git does not read.
+    """
+    commit = commit_of(repository, revision)
+    name = _git(repository, "rev-parse", "--symbolic-full-name", "--end-of-options", revision).strip()
+    branch = re.match(r"refs/(?:heads|remotes/[^/]+)/(.+)", name.splitlines()[-1] if name else "")
+    remotes = _git(repository, "remote").split()
+    chosen = next((remote for remote in ("origin", *remotes) if remote in remotes), "")
+    address = _git(repository, "remote", "get-url", chosen).strip() if chosen else ""
+    return CodeSource(commit, branch[1] if branch else "", forge_address(address))
+
+
+def forge_address(remote: str) -> str:
+    """Return the page of the repository at the address ``remote`` of git; empty where it has none."""
+    match = _REMOTE.fullmatch(remote)
+    return f"https://{match['web'] or match['ssh']}/{match['path']}" if match else ""
 
 
 def state_of(repository: Path) -> str:
