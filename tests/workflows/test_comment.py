@@ -76,10 +76,10 @@ def test_a_fork_s_run_becomes_one_comment_and_one_check_run(tmp_path, github) ->
     text = github.comments[0]["body"]
     assert text.startswith("<!-- torchgauge:pr-gate:torchgauge -->\n### `torchgauge`: Regression")
     assert "**Regression**: 1 worse" in text
-    forge = "https://github.example"
-    ours = f"{forge}/owner/project"
+    host = "https://github.example"
+    ours = f"{host}/owner/project"
     base = f"Base [`{BASE[:12]}`]({ours}/commit/{BASE}) of [`main`]({ours}/tree/main)"
-    head = f"[`{SHA[:12]}`]({forge}/{FORK}/commit/{SHA}) of [`topic`]({forge}/{FORK}/tree/topic)"
+    head = f"[`{SHA[:12]}`]({host}/{FORK}/commit/{SHA}) of [`topic`]({host}/{FORK}/tree/topic)"
     assert f"{base}, head {head}, measured by turns on one machine ([run](" in text
     assert "secrets.TOKEN" not in text + done.output  # the title of the pull request is not looked at
     assert [(each["conclusion"], each["head_sha"]) for each in github.check_runs] == [("failure", SHA)]

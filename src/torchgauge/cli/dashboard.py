@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from torchgauge.cli.answer import JSON, asides, say_json
 from torchgauge.cli.lazy_group import LazyGroup
-from torchgauge.cli.option_values import FiniteRange, named
+from torchgauge.cli.option_values import named
 from torchgauge.counted import counted
 
 VERBS = {
     "build": ("torchgauge.cli.dashboard:build", "build the site of stores"),
     "serve": ("torchgauge.cli.dashboard:serve", "serve a built site on this machine"),
-    "publish": ("torchgauge.cli.dashboard:publish_site", "keep a store's history and the site"),
+    "publish": ("torchgauge.cli.publish", "keep a store's history and the site"),
 }
 
 
@@ -97,50 +95,3 @@ def serve(site: str, port: int) -> None:
     from torchgauge.dashboard.serve import serve_site
 
     serve_site(site, port, lambda url: click.echo(f"{url}  (Ctrl-C ends it)"))
-
-
-@click.command("publish")
-@click.option("--store", required=True, callback=named, help="the store with the whole history")
-@click.option(
-    "--site", required=True, help="folder of the static site, which stays until the new one is whole"
-)
-@click.option(
-    "--history-guard",
-    metavar="FILE",
-    help="what was published last, to be checked and written anew (default: history.json in the store)",
-)
-@click.option("--expect-history", is_flag=True, help="refuse where that file is missing")
-@click.option("--keep-samples", type=FiniteRange(0), metavar="DAYS", help="then delete raw samples of tables")
-@click.option("--keep-superseded", type=FiniteRange(0), metavar="DAYS", help="then delete earlier attempts")
-@click.option("--keep-rejected", type=FiniteRange(0), metavar="DAYS", help="then delete records of refusals")
-def publish_site(
-    store: str,
-    site: str,
-    history_guard: str | None,
-    expect_history: bool,
-    keep_samples: float | None,
-    keep_superseded: float | None,
-    keep_rejected: float | None,
-) -> None:
-    """Build the site of a store whose history did not shrink, and remember what was published.
-
-    Example: torchgauge dashboard publish --store results --site site --expect-history
-    """
-    from torchgauge.dashboard.site import build_site
-    from torchgauge.results.store import Store
-    from torchgauge.workflows.publish import Retention, forget, publish
-
-    opened = Store.open(store)
-    guard = Path(history_guard) if history_guard else opened.path / "history.json"
-
-    def build() -> None:
-        report = build_site(store, site, around_damaged=False)  # what was published is not taken back
-        click.echo(
-            f"{site}/index.html: {report.passed}/{report.planned} pass, {counted(report.pages, 'page')}",
-            err=True,
-        )
-
-    state = publish(opened, guard, build, expect_history=expect_history)
-    gone = forget(opened, Retention(keep_samples, keep_superseded, keep_rejected))
-    said = {"runs": len(state.runs), "rows": state.rows, "site": site, "forgotten": gone}
-    say_json(said)

@@ -89,9 +89,9 @@ def _renamed(arguments: list[str]) -> list[str]:
         new = RENAMED.get(old)
         if new is None:
             continue
-        is_group_now = new.startswith(f"{old} ")
-        if is_group_now and not (following and following[0].startswith("--") and following != ["--help"]):
-            continue
+        begins_with_option = following != [] and following[0].startswith("-")
+        if new.startswith(f"{old} ") and (not begins_with_option or following[0] in ("-h", "--help")):
+            continue  # a group of today
         click.echo(f"`{old}` is now `{new}`; the old name works until 0.2", err=True)
         return [*new.split(), *arguments[count:]]
     return arguments

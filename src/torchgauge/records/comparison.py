@@ -56,7 +56,7 @@ UNSEEN = "outputs_unseen"
 
 @dataclass(frozen=True)
 class CodeSource:
-    """The code of a side: its commit, the branch that was named, and its repository's address on a forge.
+    """The code of a side: its commit, the branch that was named, and its repository's address on a Git host.
 
     ``branch`` and ``repository`` are empty where they are unknown.
     """

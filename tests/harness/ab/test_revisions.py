@@ -16,7 +16,7 @@ from waiting import wait_until
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import UsageError
-from torchgauge.suites.own.revision import forge_address
+from torchgauge.suites.own.revision import repository_page
 
 pytestmark = pytest.mark.torch
 
@@ -122,7 +122,7 @@ def test_the_report_names_the_commit_and_branch_of_the_base(slower: Any, reposit
 )
 def test_the_page_of_a_repository_is_that_of_its_remote(remote: str, page: str) -> None:
     """Without a user or a token; a folder has none."""
-    assert forge_address(remote) == page
+    assert repository_page(remote) == page
 
 
 def test_what_the_folder_has_beside_its_commit_is_counted(slower: Any, repository: Path) -> None:

@@ -239,8 +239,9 @@ def _source(name: str, folder: str) -> CodeSource | None:
         source = source_of(Path(folder))
     except UsageError:  # no repository
         return None
-    told = _of_pull_request(name)
-    return replace(source, branch=str(told.get("ref", ""))) if told.get("sha") == source.commit else source
+    listed = _of_pull_request(name)
+    named = listed.get("sha") == source.commit
+    return replace(source, branch=str(listed.get("ref", ""))) if named else source
 
 
 def _of_pull_request(side: str) -> dict[str, Any]:
@@ -251,8 +252,8 @@ def _of_pull_request(side: str) -> dict[str, Any]:
 
     path = os.environ.get("GITHUB_EVENT_PATH", "")
     request = read_event(path).get("pull_request") if path else None
-    told = request.get(side) if isinstance(request, dict) else None
-    return told if isinstance(told, dict) else {}
+    listed = request.get(side) if isinstance(request, dict) else None
+    return listed if isinstance(listed, dict) else {}
 
 
 def _selection(suite: tuple[str, ...], options: dict[str, Any], config: Config | None, device: str) -> Any:

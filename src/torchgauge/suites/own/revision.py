@@ -22,7 +22,7 @@ _REMOTE = re.compile(
     r"(?:https://(?:[^@/\s]*@)?(?P<web>[A-Za-z0-9.:-]+)/|(?:ssh://)?[^@/:\s]+@(?P<ssh>[A-Za-z0-9.-]+)(?::\d+/|[:/]))"
     r"(?P<path>[A-Za-z0-9._~/-]+?)(?:\.git)?/?"
 )
-"""An address of git on a forge, by HTTPS or SSH; a user name or a token in it is no part of the page."""
+"""An address of git on a Git host, by HTTPS or SSH; a user name or a token in it is no part of the page."""
 SUBMODULE = "160000"
 """The mode of a submodule in an index of git."""
 
@@ -93,10 +93,10 @@ def source_of(repository: Path, revision: str = "HEAD") -> CodeSource:
     remotes = _git(repository, "remote").split()
     chosen = next((remote for remote in ("origin", *remotes) if remote in remotes), "")
     address = _git(repository, "remote", "get-url", chosen).strip() if chosen else ""
-    return CodeSource(commit, branch[1] if branch else "", forge_address(address))
+    return CodeSource(commit, branch[1] if branch else "", repository_page(address))
 
 
-def forge_address(remote: str) -> str:
+def repository_page(remote: str) -> str:
     """Return the page of the repository at the address ``remote`` of git; empty where it has none."""
     match = _REMOTE.fullmatch(remote)
     return f"https://{match['web'] or match['ssh']}/{match['path']}" if match else ""
