@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -72,9 +73,18 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def slower(repository: Path) -> subprocess.CompletedProcess[str]:
-    """The folder against main."""
+    """The folder against main, beside the files of a comparison that runs, and of one that is gone."""
     words, where = command(repository, "bench/mine.py", "--base-rev", "main", *QUICK, "--json")
-    return subprocess.run(words, **where, capture_output=True, text=True, timeout=280, check=False)
+    gone, running = (repository.parent / "temporary" / f"torchgauge-revision-{name}" for name in "ab")
+    for folder in (gone, running):
+        folder.mkdir()
+        os.utime(folder, (0, 0))
+    held = os.open(running, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    done = subprocess.run(words, **where, capture_output=True, text=True, timeout=280, check=False)
+    os.close(held)
+    running.rmdir()  # it is there
+    return done
 
 
 @pytest.fixture

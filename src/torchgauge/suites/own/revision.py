@@ -1,21 +1,30 @@
 """A git revision of the repository that holds a user's file, as a folder for one side of a comparison.
 
 Files are written from git's objects by an index of their own, so that the repository keeps no trace: not even
-after a kill, which removes the folder (:func:`torchgauge.processes.kept_process.new_scratch`).
+after a kill: keepers remove the folder (:func:`torchgauge.processes.kept_process.new_scratch`), or the next
+comparison.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.processes.kept_process import new_scratch, remove_scratch, run
 from torchgauge.processes.passed_variables import Purpose, passed
 
+ABANDONED_S = 60.0
+"""A younger folder may belong to a process that has not locked it yet."""
 SUBMODULE = "160000"
 """The mode of a submodule in an index of git."""
 
@@ -73,12 +82,31 @@ def state_of(repository: Path) -> str:
 
 @cache
 def tree_of(repository: Path, commit: str) -> Path:
-    """Return a temporary folder with the files of ``commit``, which goes with this process."""
+    """Return a temporary folder with the files of ``commit``, which goes with this process.
+
+    Folders of processes that were killed before a keeper knew them are removed.
+    """
+    for folder in Path(tempfile.gettempdir()).glob("torchgauge-revision-*"):
+        with contextlib.suppress(OSError):  # another user's
+            if SYSTEM_CLOCK.now() - folder.stat().st_mtime > ABANDONED_S and _locked(folder):
+                shutil.rmtree(folder, ignore_errors=True)
     scratch = new_scratch("revision")
+    _locked(Path(scratch))
     atexit.register(remove_scratch, scratch)
     tree = Path(scratch).resolve() / commit[:12]
     _write(repository, commit, tree, Path(scratch, "index"))
     return tree
+
+
+def _locked(folder: Path) -> bool:
+    """Lock ``folder`` until this process ends; return whether no other process has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return False
+    return True
 
 
 def _write(repository: Path, commit: str, tree: Path, index: Path) -> None:
