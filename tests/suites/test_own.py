@@ -132,7 +132,7 @@ def by_default():
 
 def raising():
     raise ValueError("of its own")
-    return
+    return None
 
 def of_two():
     return torch.nn.Bilinear(2, 2, 2), torch.ones(3, 2), torch.ones(3, 2)
