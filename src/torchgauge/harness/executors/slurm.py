@@ -56,9 +56,9 @@ UNASKED = 127
 PROBE_MINUTES = 10
 """After so long a job of a command that was killed while it tried the words would begin: it does nothing."""
 NEVER = re.compile(
-    r"BadConstraints|DependencyNeverSatisfied|Invalid|Partition(Config|\w+Limit)|\w+PerJob|\w+NotAllowed"
+    r"BadConstraints|DependencyNeverSatisfied|Invalid|Partition(Config|TimeLimit)|\w+PerJob|\w+NotAllowed"
 )
-"""Reasons of squeue for which a job waits until somebody changes it."""
+"""Reasons for which a job waits until somebody changes it; PartitionNodeLimit may be of drained nodes."""
 HINT = "the words of --executor-option sbatch=... are those of sbatch: man sbatch"
 MOST_TASKS = 1000
 """Tasks of an array: Slurm's own default for MaxArraySize is 1001."""
@@ -287,6 +287,8 @@ def state_of(state: str, restarts: str, code: str, nodes: str, reason: str) -> J
     words = f"{state} ({reason})" if reason not in ("", "None") else state
     if restarts not in ("", "0"):
         return JobState(Stage.ENDED, f"Slurm requeued it: {words}", node=nodes)
+    if state in QUEUED and NEVER.match(reason):
+        return JobState(Stage.ENDED, f"Slurm will never start it: {words}", again=False, told=True)
     if state in QUEUED:
         return JobState(Stage.WAITING, words)
     if state not in OVER:
@@ -309,8 +311,9 @@ def _refusal(options: SlurmOptions, device: str) -> str:
     """Return why no job for ``device`` would ever start; empty where one would.
 
     A job of the words that a run submits is submitted and cancelled: ``sbatch --test-only`` refuses nodes
-    that are drained for now, and accepts words that the controller refuses. Raises
-    :class:`InfrastructureError` where Slurm does not answer.
+    that are drained for now, and accepts words that the controller refuses. The reason of a job that waits
+    is that of its words until the scheduler finds that it begins later. Raises :class:`InfrastructureError`
+    where Slurm does not answer.
     """
     name = f"{JOBS}words-{token_hex(4)}"
     words = (*options.words_for(device, name, 1, os.devnull), f"--begin=now+{PROBE_MINUTES}minutes")
