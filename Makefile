@@ -14,7 +14,7 @@ SPREAD := -n $(PYTEST_WORKERS) --dist worksteal --max-worker-restart 2 \
 	--instafail --timeout 900 -o faulthandler_timeout=600
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
-.PHONY: demo test test-full faults bench lint static docs changelog lock dist clean help chromium axe slurm
+.PHONY: demo test test-full faults bench lint static docs lock dist clean help chromium axe slurm
 
 help:
 	@echo "make demo       measure real models on the devices present, in two stages, and build the dashboard after each"
@@ -23,7 +23,6 @@ help:
 	@echo "make faults     do to it what machines do: all tests behind docs/reliability.md"
 	@echo "make bench      the benchmarks whose figures stand in docs/performance.md"
 	@echo "make static     ruff, mypy, the import contract, the workflows and the types of the dashboard's modules alone"
-	@echo "make changelog VERSION=X.Y.Z  put the news fragments into CHANGELOG.md"
 	@echo "make lock       pin, with hashes, what the jobs that write install"
 	@echo "make dist       the sdist and the wheel, as a release builds them"
 	@echo "make docs       regenerate docs/reference and build the documentation's site in $(SITE_DOCS)"
@@ -94,10 +93,6 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python docs/generate_reference.py
 	$(BIN)/python docs/sphinx/build.py "$(SITE_DOCS)"
-
-changelog: $(VENV)/.dev
-	@test -n "$(VERSION)" || { echo "which version? try: make changelog VERSION=1.2.3"; exit 2; }
-	$(BIN)/towncrier build --yes --version "$(VERSION)"
 
 # `make lock UPGRADE=--upgrade` takes newer releases; without it only what pyproject.toml or constraints.txt changed moves.
 lock: $(VENV)/.dev

@@ -21,7 +21,7 @@ from act_runner import GitHost  # noqa: E402
 from github_server import TOKEN, GitHub, serving  # noqa: E402
 
 TARGET_S = 90.0
-JOBS = 10
+JOBS = 11
 CONFIG = """\
 version: 1
 campaign: {{suites: [toy], models: [{models}], configs: [{configs}], budget: 15m}}

@@ -1,4 +1,4 @@
-"""How often is the prediction of ``torchgauge blockers`` right? Operators are taken from a device, by a seed.
+"""How often ``torchgauge ops blockers`` predicts right, where operators are taken from a device by a seed.
 
 Each round draws operators, starts a device without them, and runs three verbs of the command there: ``ops``
 (all operators, forward and backward), ``census --static`` and ``run`` (models, eager, inference and
@@ -157,8 +157,8 @@ def torchgauge(store: Path, taken: Sequence[str], *words: str) -> float:
 
 def measure(device: str, store: Path, taken: Sequence[str]) -> tuple[float, float]:
     """Fill ``store`` with the matrix and the models; seconds of either."""
-    torchgauge(store, taken, "census", "--static", "--device", device)
-    words = ("ops", "--device", device, "--tier", "full", "--dtype", DTYPE, "--threads", "1")
+    torchgauge(store, taken, "ops", "census", "--static", "--device", device)
+    words = ("ops", "judge", "--device", device, "--tier", "full", "--dtype", DTYPE, "--threads", "1")
     ops = torchgauge(store, taken, *words, "--variant", "forward,backward")
     names = ",".join(f"{suite}/{model}" for suite, models in MODELS.items() for model in models)
     words = ("run", *MODELS, "--models", names, "--device", device, "--mode", ",".join(MODES))

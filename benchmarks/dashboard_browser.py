@@ -20,13 +20,11 @@ are those on the line with their headers, as the browser counts them.
 
 ::
 
-    python benchmarks/dashboard_browser.py SITE [--full-site SITE] [--repeat 3] [--json OUT]
+    python benchmarks/dashboard_browser.py SITE [--repeat 3] [--json OUT]
     python benchmarks/dashboard_browser.py --build WORK ...      from the store of dashboard_build.py in WORK
 
-``SITE`` was built with the basic bundle and ``--full-site`` with the full one; ``--build`` builds both.
 Medians of ``--repeat`` loads; the load of the machine is printed beside them, and the CPU time of the page's
-main thread, which says what an idle machine would take: the line adds 0.4 s for the basic bundle and 1.3 s
-for the full one.
+main thread, which says what an idle machine would take: the line adds 1.3 s for the bundle.
 """
 
 from __future__ import annotations
@@ -291,11 +289,8 @@ def interactions(browser: Any, base: str, figures: Figures, repeat: int) -> None
 
 
 def trends(browser: Any, site: Path, base: str, figures: Figures, repeat: int) -> None:
-    """From asking for a chart until it stands there; nothing where the site has no charts."""
-    told = json.loads((site / "manifest.json").read_bytes())
-    if not told["plotly"]:
-        return
-    device, flavour = told["devices"][0]["id"], told["plotly"]["flavour"]
+    """From asking for a chart until it stands there."""
+    device = json.loads((site / "manifest.json").read_bytes())["devices"][0]["id"]
     models = sorted((site / "models").glob("*.html"))
     drawn = ".plot[data-ready=true] .main-svg"
 
@@ -322,8 +317,8 @@ def trends(browser: Any, site: Path, base: str, figures: Figures, repeat: int) -
                 page.wait_for_selector(drawn, timeout=120_000)
                 times.append(page.evaluate("(performance.now() - window.began) / 1000"))
                 spent.append(clock() - began)
-        figures.trend_cpu_s[f"{name}, {flavour} bundle"] = round(statistics.median(spent), 3)
-        figures.trend_s[f"{name}, {flavour} bundle"] = round(statistics.median(times), 3)
+        figures.trend_cpu_s[name] = round(statistics.median(spent), 3)
+        figures.trend_s[name] = round(statistics.median(times), 3)
 
 
 def files(site: Path, figures: Figures) -> None:
@@ -342,14 +337,13 @@ def files(site: Path, figures: Figures) -> None:
         figures.largest_shard = {"name": largest.relative_to(site).as_posix(), "gzipped": sizes[largest]}
 
 
-def build(store: Path, out: Path, flavour: str) -> None:
-    """Build the site of ``store`` with a bundle; with charts off where there is none."""
+def build(store: Path, out: Path) -> None:
+    """Build the site of ``store``."""
     from dashboard_store import morning_after
 
     from torchgauge.dashboard import build_site
-    from torchgauge.dashboard.plotly_bundle import Wanted, bring
 
-    build_site(store, out, charts=bring(Wanted(flavour)), now=morning_after(store))
+    build_site(store, out, now=morning_after(store))
 
 
 def table(figures: Figures) -> list[tuple[str, str, str, bool]]:
@@ -378,21 +372,22 @@ def table(figures: Figures) -> list[tuple[str, str, str, bool]]:
             for name, value in found.items()
         ]
     for name, value in figures.trend_s.items():
-        limit = 1.5 if "basic" in name else 3.0
-        lines.append(("trend on demand", f"<= {limit} s", f"{value:.2f} s ({name})", value <= limit))
+        lines.append(("trend on demand", "<= 3.0 s", f"{value:.2f} s ({name})", value <= 3.0))
     shard = figures.largest_shard
     if shard:
         told = f"{shard['gzipped'] / 1024:.1f} KiB ({shard['name']})"
         lines.append(("largest shard", "<= 64 KiB", told, shard["gzipped"] <= 64 * 1024))
     size = figures.site_bytes / 1e6
-    lines.append(("site", "<= 250 MB", f"{size:.1f} MB in {figures.site_files} files", size <= 250))
+    lines.append(
+        ("site with plotly.js", "<= 255 MB", f"{size:.1f} MB in {figures.site_files} files", size <= 255)
+    )
     bad = figures.violations + len(figures.messages) + len(figures.foreign)
     told = f"{figures.violations}, {len(figures.messages)}, {len(figures.foreign)}"
     return [*lines, ("CSP, console, foreign", "0", told, not bad)]
 
 
-def measure(site: Path, full_site: Path | None, repeat: int) -> Figures:
-    """All figures of ``site``; the full bundle's from ``full_site``."""
+def measure(site: Path, repeat: int) -> Figures:
+    """All figures of ``site``."""
     from playwright.sync_api import sync_playwright
 
     figures = Figures(load=[round(os.getloadavg()[0], 2)])
@@ -405,9 +400,6 @@ def measure(site: Path, full_site: Path | None, repeat: int) -> Figures:
             keystrokes(browser, base, figures, max(3, repeat))
             interactions(browser, base, figures, repeat)
             trends(browser, site, base, figures, repeat)
-        if full_site:
-            with serving(full_site) as base:
-                trends(browser, full_site, base, figures, repeat)
         browser.close()
     figures.load.append(round(os.getloadavg()[0], 2))
     return figures
@@ -417,19 +409,17 @@ def main() -> None:
     """Measure, print the table, and keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path, nargs="?")
-    parser.add_argument("--full-site", type=Path)
     parser.add_argument("--build", type=Path, metavar="WORK")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
-    site, full_site = chosen.site, chosen.full_site
+    site = chosen.site
     if chosen.build:
-        site, full_site = chosen.build / "site-basic", chosen.build / "site-full"
-        for flavour, out in (("basic", site), ("full", full_site)):
-            build(chosen.build / "store", out, flavour)
+        site = chosen.build / "site"
+        build(chosen.build / "store", site)
     if site is None:
         parser.error("name a built site, or --build WORK")
-    figures = measure(site, full_site, chosen.repeat)
+    figures = measure(site, chosen.repeat)
     print(f"{'what':24} {'asked':10} {'met':4} measured")
     for what, asked, told, met in table(figures):
         print(f"{what:24} {asked:10} {'yes' if met else 'NO':4} {told}")

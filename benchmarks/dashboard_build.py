@@ -6,7 +6,7 @@ the work folder, once. The second and later builds replace the site of the one b
 looked at: number of files, bytes, the largest JSON file under gzip (level 6), and what a first load of every
 top page moves: the page, its styles and its modules, each under gzip.
 
-Asked: <= 15 CPU s, no shard above 64 KiB gzipped, site <= 250 MB.
+Asked: <= 15 CPU s, no shard above 64 KiB gzipped, site <= 255 MB with plotly.js.
 
 ::
 
@@ -33,7 +33,7 @@ from child_run import run_child
 from dashboard_store import Shape, generate, morning_after
 
 SHARDS = ("cases", "series", "snapshots", "trends", "latest")
-LIMITS = {"CPU s": 15.0, "largest shard": 64 * 1024, "site bytes": 250e6}
+LIMITS = {"CPU s": 15.0, "largest shard": 64 * 1024, "site bytes": 255e6}
 _BUILD = """
 import sys
 from torchgauge.dashboard import build_site

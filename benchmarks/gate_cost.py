@@ -1,7 +1,7 @@
 """What the worst reports of a pull request cost the job that comments: CPU seconds for each MB, peak memory.
 
 Every report is built for one weakness and has a right manifest. A process of its own reads the zips of all
-pools, judges them and writes the comment, as ``torchgauge ci comment`` does with what it has downloaded. MB,
+pools, judges them and writes the comment, as ``torchgauge ci report comment`` does with its downloads. MB,
 CPU and limits are those of ``ingest_cost.py``. ``--out FILE`` writes the table of docs/performance.md.
 """
 
@@ -119,7 +119,7 @@ def child(folder: Path) -> None:
     begun = time.process_time()
     pools = tuple(sorted(each.stem.removeprefix(ARTIFACT_PREFIX) for each in folder.iterdir()))
     found = gather(folder, RUN, GatePlan(pools))
-    comment_text(found, name="gate", url="https://example.org")
+    comment_text(found, name="gate", server="https://example.org")
     word = found.received[0].trouble.partition("(")[2].partition(")")[0]
     said = {
         "cpu_s": time.process_time() - begun,

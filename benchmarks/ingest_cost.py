@@ -1,7 +1,7 @@
 """What the worst result sets cost at the door: CPU seconds for each MB and peak memory of a fresh process.
 
 Every set is built for one weakness (facts, texts, nesting, samples, rows, containers), sealed with right
-hashes and checksums, and handed to ``import_sets``, as ``torchgauge ci ingest`` does, by a process of its
+hashes and checksums, and handed to ``import_sets``, as ``torchgauge ci collect`` does, by a process of its
 own. A MB is 10^6 bytes of what lies in the artifact, unpacked; of a zip that is refused by its list of
 contents, packed. CPU is that of the import, without the start of the interpreter and its modules, and less
 what a set of one case takes (``start``). Asked are 2 s for each MB and 400 MB. ``--only NAME`` builds one
@@ -24,14 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from child_run import run_child
-from ci_ingest import artifact, journal
+from ci_ingest import artifact, import_sets, journal
 
 from torchgauge.records import digest
 from torchgauge.results.journal_record import split_line
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.campaign import CampaignPlan, campaign_json, read_campaign
-from torchgauge.workflows.ingest.intake import import_sets
-from torchgauge.workflows.ingest.series_check import FOLLOWS
 from torchgauge.workflows.ingest.validator import Expected
 
 MB = 1e6
@@ -104,12 +102,7 @@ def line(number: int, kind: str, body: bytes) -> bytes:
 
 
 def compact_samples(row: Row, number: int) -> None:
-    """Two thousand samples of two bytes that drift, so that every lag of their autocorrelation counts.
-
-    What follows from the latency is left out: it would have to follow.
-    """
-    for name in ("measurements", "summaries"):
-        row[name] = [each for each in row[name] if each["metric"] not in FOLLOWS]
+    """Two thousand samples of two bytes that drift, so that every lag of their autocorrelation counts."""
     for place, (one, summary) in enumerate(zip(row["measurements"], row["summaries"], strict=True)):
         samples = [1 + i // (200 + place + number % 50) for i in range(2000)]
         one.update(samples=samples, blocks=[])

@@ -274,12 +274,10 @@ def child(kind: str, folder: Path) -> None:
         return
     store = Store.open(folder / "store", create=True)
     if kind == "ingest":
-        from torchgauge.workflows.ingest.intake import import_sets
-
         run = RunFolder(next((folder / "work" / "runs").glob("[!.]*")))
         path, expected, _ = ci_ingest.artifact(run, Path(tempfile.mkdtemp(dir=folder)))
         begin()
-        taken, refused = import_sets(store, [path], expected)
+        taken, refused = ci_ingest.import_sets(store, [path], expected)
         assert len(taken) == 1, refused
         return
     from torchgauge.dashboard import site

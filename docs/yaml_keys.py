@@ -37,7 +37,6 @@ from torchgauge.suites.timm.suite import TimmRecipe
 from torchgauge.suites.tolerances import ToleranceFields
 from torchgauge.suites.torchbench.suite import TorchBenchRecipe
 from torchgauge.workflows.config_fields import ConfigFields
-from torchgauge.workflows.ingest.contributors import ContributorFile
 
 MEANINGS = Path(__file__).with_name("yaml_meanings.toml")
 LIMITS = (("gt", "above {}"), ("ge", "at least {}"), ("lt", "below {}"), ("le", "at most {}"))
@@ -147,14 +146,8 @@ KINDS = (
     Kind(
         "Declarations",
         "What no row can show of a device: see [how to score a device](../how-to/score-a-device.md). "
-        "Read by `torchgauge scorecard`, checked by `torchgauge validate`.",
+        "Read by `torchgauge results scorecard`, checked by `torchgauge validate`.",
         (DeclarationFile,),
-    ),
-    Kind(
-        "Contributors",
-        "Who may submit results: see [how to contribute](../how-to/contribute-results.md). "
-        "Read by `torchgauge ci ingest` at the top of the store.",
-        (ContributorFile,),
     ),
     Kind(
         "Verified adapters",

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSION_FILE = Path("src/torchgauge/__init__.py")
 RELEASE = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}((a|b|rc)(0|[1-9]\d*))?")
 """What PEP 440 calls a final release or a pre-release, in its normal form, with three parts."""
-SECTION = re.compile(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", re.MULTILINE)
+SECTION = re.compile(r"^## (\S+) \((\d{4}-\d\d-\d\d|not released)\)$", re.MULTILINE)
 
 
 class ReleaseError(Exception):
@@ -39,33 +39,25 @@ def version() -> str:
 
 
 def changelog_section() -> tuple[str, str]:
-    """The version of the changelog's first section, and what stands in it."""
+    """Return the head of the changelog's first section, and the text below it."""
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     heads = list(SECTION.finditer(text))
     if not heads:
-        return "", ""
+        raise ReleaseError("CHANGELOG.md has no section; write one: ## 1.2.3 (not released)")
     end = heads[1].start() if len(heads) > 1 else len(text)
-    return heads[0][1], text[heads[0].end() : end].strip() + "\n"
-
-
-def fragments() -> list[str]:
-    """The names of the news fragments that are in no version yet."""
-    return sorted(path.name for path in (ROOT / "changelog.d").glob("*.*.md"))
+    return heads[0][0], text[heads[0].end() : end].strip() + "\n"
 
 
 def problems(tag: str | None) -> list[str]:
     """Why this tree is not the release that ``tag`` (or, without one, its version) names; empty if it is."""
     found, told = version(), []
-    collect = f"type: make changelog VERSION={found.partition('.dev')[0]}"
     if not RELEASE.fullmatch(found):
         told.append(f"{VERSION_FILE} says {found}, which is no release; write the version that it shall be")
     if tag is not None and tag != f"v{found}":
         told.append(f"the tag is {tag}, but {VERSION_FILE} says {found}")
-    newest = changelog_section()[0] or "no version"
-    if newest != found:
-        told.append(f"the first section of CHANGELOG.md is of {newest}, not of {found}; {collect}")
-    if left := fragments():
-        told.append(f"changelog.d still has {len(left)} fragments, such as {left[0]}; {collect}")
+    head = changelog_section()[0]
+    if not re.match(rf"## {re.escape(found)} \(\d", head):
+        told.append(f"the first section of CHANGELOG.md is {head!r}; write: ## {found} (its date)")
     return told
 
 
@@ -139,12 +131,8 @@ def try_wheel(folder: Path, sbom: Path) -> None:
 
 
 def notes() -> str:
-    """This version's part of the changelog; between releases, what the next one would say."""
-    newest, text = changelog_section()
-    if newest == version():
-        return text
-    draft = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", version()]
-    return run_for_text(*draft).split("\n", 1)[1].strip() + "\n"
+    """Return the changelog's first section: of this version, or between releases of the next one."""
+    return changelog_section()[1]
 
 
 def run(*command: str, environment: dict[str, str] | None = None, where: Path = ROOT) -> None:

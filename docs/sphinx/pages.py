@@ -22,7 +22,6 @@ PROJECT = {
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
     "CHANGELOG.md": "project/changelog.md",
-    "changelog.d/README.md": "project/news-fragments.md",
 }
 
 

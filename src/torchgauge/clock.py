@@ -16,6 +16,8 @@ from typing import Protocol
 
 DAY_S = 86_400.0
 """Seconds of a day; days are those of UTC, which have no other length."""
+LATEST = 4e9
+"""Latest date that is taken from a file, in seconds since the epoch (the year 2096)."""
 
 
 class Clock(Protocol):

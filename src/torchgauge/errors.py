@@ -5,7 +5,8 @@
     TorchgaugeError
     ├── UsageError            a person's mistake: exit 2
     │   ├── UnknownNameError  a name that no plugin has, with suggestions
-    │   └── DataFileError     malformed YAML or JSON: file, line and path of the field
+    │   ├── DataFileError     malformed YAML or JSON: file, line and path of the field
+    │   └── OtherSchemaError  a file that another version of torchgauge wrote
     ├── NothingSelectedError  a selection that matches no case: exit 5
     ├── InfrastructureError   the environment broke: exit 3
     ├── NoNetworkError        a case needs a download that cannot be had: status skipped
@@ -86,6 +87,10 @@ class DataFileError(UsageError):
         where = file if line is None else f"{file}:{line}"
         at = f" at `{field}`" if field else ""
         super().__init__(f"{where}{at}: {problem}", hint=hint)
+
+
+class OtherSchemaError(UsageError):
+    """A file of a store whose schema version is not today's; the message names both versions."""
 
 
 class NothingSelectedError(TorchgaugeError):

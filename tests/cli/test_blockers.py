@@ -1,4 +1,4 @@
-"""``torchgauge blockers``: mistakes, forms, and one real device without two operators."""
+"""``torchgauge ops blockers``: mistakes, forms, and one real device without two operators."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def words(tmp_path: Path) -> tuple[str, ...]:
     )
     census = tmp_path / "census.json.gz"
     census.write_bytes(to_bytes(CensusData({"torch": "2.9.0"}, models, {})))
-    return ("blockers", "--device", "d", "--store", str(store.path), "--census", str(census))
+    return ("ops", "blockers", "--device", "d", "--store", str(store.path), "--census", str(census))
 
 
 def test_the_terminal_form_names_operator_and_models(invoke, words) -> None:
@@ -55,7 +55,7 @@ def test_the_terminal_form_names_operator_and_models(invoke, words) -> None:
     done = invoke(*words)
     assert done.exit_code == 0, done.output
     assert "1. implementing aten::gelu for float32 unblocks 2 models, 1 of them predicted" in done.stdout
-    assert "torchgauge ops --device d" in done.stdout
+    assert "torchgauge ops judge --device d" in done.stdout
 
 
 def test_each_machine_form_is_whole(invoke, words) -> None:
@@ -83,7 +83,7 @@ def test_a_mistake_says_what_to_type(invoke, words, more, kind, message) -> None
 
 def test_a_device_must_be_named(invoke, words) -> None:
     """Blockers are always those of a device."""
-    assert "no device is named" in str(invoke(*words[:1], *words[3:]).exception)
+    assert "no device is named" in str(invoke(*words[:2], *words[4:]).exception)
 
 
 def torchgauge(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -105,14 +105,14 @@ def test_operators_taken_from_a_device_are_found(tmp_path: Path, invoke) -> None
     """One is named by the matrix, one by a model's own failure; each unblocks what was seen to lack it."""
     device = ("--device", "npusim")
     entries = "add,nn.functional.gelu,nn.functional.linear,nn.functional.relu"
-    torchgauge(tmp_path, "census", "--static", *device)
-    torchgauge(tmp_path, "ops", *device, "--ops", entries, "--dtype", "float32", "--samples", "2")
+    torchgauge(tmp_path, "ops", "census", "--static", *device)
+    torchgauge(tmp_path, "ops", "judge", *device, "--ops", entries, "--dtype", "float32", "--samples", "2")
     models = "toy/mlp,toy/transformer,timm/lcnet_050"
     done = torchgauge(
         tmp_path, "run", "toy", "timm", *device, "--models", models, "--config", "eager", *QUICK.split()
     )
     assert done.returncode == 1, done.stderr
-    shown = invoke("blockers", *device, "--store", str(tmp_path), "--json")
+    shown = invoke("ops", "blockers", *device, "--store", str(tmp_path), "--json")
     assert shown.exit_code == 0, shown.output
     (found,) = json.loads(shown.stdout)
     by_operator = {step["operators"][0]: step for step in found["steps"] if len(step["operators"]) == 1}

@@ -1,4 +1,4 @@
-"""``torchgauge census``: the census that ships, one of the reader's own, and mistakes."""
+"""``torchgauge ops census``: the census that ships, one of the reader's own, and mistakes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def own(tmp_path: Path) -> Path:
 
 def test_operators_are_ranked_by_the_models_that_need_them(invoke: Callable[..., Any], own: Path) -> None:
     """Overloads of one operator count as one; a model that could not be recorded says why."""
-    found = invoke("census", "--data", str(own), "--path", "eager")
+    found = invoke("ops", "census", "--data", str(own), "--path", "eager")
     assert found.exit_code == 0, found.output
     (line,) = [line for line in found.output.splitlines() if "toy/three inference float32 eager" in line]
     assert line.endswith("  not recorded: RuntimeError: no memory")
@@ -48,7 +48,7 @@ def test_operators_are_ranked_by_the_models_that_need_them(invoke: Callable[...,
 
 def test_other_installed_versions_are_warned_of(invoke: Callable[..., Any], own: Path) -> None:
     """The warning names both versions and how to record one's own."""
-    found = invoke("census", "--data", str(own))
+    found = invoke("ops", "census", "--data", str(own))
     assert "warning: the census was recorded with torch 99.1, and" in found.stderr
     assert "census --record" in found.stderr
     assert "warning" not in found.stdout
@@ -57,6 +57,7 @@ def test_other_installed_versions_are_warned_of(invoke: Callable[..., Any], own:
 def test_the_census_that_ships_is_listed(invoke: Callable[..., Any]) -> None:
     """With the versions that it is of; a filter leaves what it names."""
     found = invoke(
+        "ops",
         "census",
         "--suite",
         "toy",
@@ -78,7 +79,7 @@ def test_the_census_that_ships_is_listed(invoke: Callable[..., Any]) -> None:
 
 def test_csv_has_one_line_per_operator(invoke: Callable[..., Any], own: Path) -> None:
     """And one for a problem."""
-    found = invoke("census", "--data", str(own), "--models", "t*", "--csv")
+    found = invoke("ops", "census", "--data", str(own), "--models", "t*", "--csv")
     rows = list(csv.DictReader(io.StringIO(found.stdout)))
     assert [(row["model"], row["level"], row["operator"]) for row in rows] == [
         ("three", "", ""),
@@ -94,7 +95,7 @@ def test_csv_has_one_line_per_operator(invoke: Callable[..., Any], own: Path) ->
 
 def test_json_holds_models_and_the_whole_ranking(invoke: Callable[..., Any], own: Path) -> None:
     """Machine output is alone on stdout."""
-    found = json.loads(invoke("census", "--data", str(own), "--model", "two", "--json").stdout)
+    found = json.loads(invoke("ops", "census", "--data", str(own), "--model", "two", "--json").stdout)
     assert found["versions"] == {"torch": "99.1"}
     assert found["differing"]["torch"][0] == "99.1"
     assert [each["path"] for each in found["models"]] == ["compiled", "eager"]
@@ -107,7 +108,7 @@ def test_json_holds_models_and_the_whole_ranking(invoke: Callable[..., Any], own
         (("--record", "--out", "x"), "no device is named"),
         (("--record", "--device", "cpu"), "no file is named"),
         (("--record", "--device", "cpu,fake", "--out", "x"), "recorded on one device"),
-        (("--record", "--static", "--device", "cpu"), "three kinds of census"),
+        (("--record", "--static", "--device", "cpu"), "two kinds of census"),
         (("--static",), "no device is named"),
         (("--suite", "tom"), "tom"),
         (("--model", "resnet1888"), "resnet1888"),
@@ -119,7 +120,7 @@ def test_mistakes_say_what_and_what_to_try(
     process: Callable[..., Any], words: tuple[str, ...], message: str
 ) -> None:
     """No traceback, and an exit code that is not success."""
-    done = process("census", *words)
+    done = process("ops", "census", *words)
     assert done.returncode in {2, 3, 5}, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -27,8 +27,8 @@ from torchgauge.workflows.campaign import (
     read_campaign,
     terms_of,
 )
+from torchgauge.workflows.collect import collect
 from torchgauge.workflows.ingest.container import read_container
-from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.validator import Expected, validate
 
 NOOP = "toy/noop:inference:float32:b1:eager@fake"
@@ -89,11 +89,13 @@ def test_a_night_is_collected_and_published(
     assert collected.exit_code == 0, collected.output
     said = json.loads((tmp_path / "collect.json").read_text())
     assert (said["state"], said["counts"]) == ("complete", {"pass": 2, "unsupported": 1})
-    published = invoke("ci", "publish", "--store", store, "--site", str(tmp_path / "site"))
+    published = invoke("dashboard", "publish", "--store", store, "--site", str(tmp_path / "site"))
     assert published.exit_code == 0, published.output
     assert (tmp_path / "site" / "index.html").is_file()
     assert json.loads((tmp_path / "store" / "history.json").read_text())["runs"]
-    again = invoke("ci", "publish", "--store", store, "--site", str(tmp_path / "site"), "--expect-history")
+    again = invoke(
+        "dashboard", "publish", "--store", store, "--site", str(tmp_path / "site"), "--expect-history"
+    )
     assert again.exit_code == 0, again.output
 
 
@@ -108,15 +110,16 @@ def test_what_a_real_job_says_of_its_steps_follows_from_its_times(
     done = process("ci", "run", *words, *QUICK, "--store", str(tmp_path / "work"))
     assert done.returncode == 0, done.stderr
     store = Store.open(tmp_path / "store", create=True)
-    taken, refused = import_sets(store, [tmp_path / "set"], Expected(read_campaign(campaign), time.time()))
-    assert refused == []
-    (row,) = [each for each in results(store.run(taken[0].run_id).journal_path) if each.case_id == compiled]
+    found = collect(tmp_path / "set", Expected(read_campaign(campaign), time.time()), store)
+    assert found.complete
+    (row,) = [
+        each for each in results(store.run(found.runs[0].run_id).journal_path) if each.case_id == compiled
+    ]
     counts = {each.metric: len(each.samples) for each in row.measurements}
     assert counts["throughput"] == counts["flops_rate"] == counts["latency"] > 1
     assert counts["speedup"] > 1 or [
         each.absent for each in row.measurements if each.metric == "speedup"
     ] == [ONE_ALONE]  # beside busy neighbours
-    assert json.loads((store.run(row.run_id).path / "provenance.json").read_text())["recomputed"] == 0
 
 
 def test_a_missing_shard_and_a_refused_one_end_with_three(
@@ -180,40 +183,22 @@ def test_an_attempt_that_the_git_host_never_made_is_refused(
     assert f"rejected {second.name}: foreign_identity: attempt 2" in found.output
 
 
-def test_contributions_are_for_those_who_are_listed(
+def test_a_removed_run_leaves_its_reason_and_stays_out(
     night: Path, tmp_path: Path, invoke: Callable[..., Any]
 ) -> None:
-    """The listed owner of a pool may write it, another one may not, and an unknown one is a mistake."""
+    """Its set, of this commit, is refused the next time."""
     store = tmp_path / "store"
-    store.mkdir()
-    people = store / "contributors.yml"
-    people.write_text(
-        "version: 1\ncontributors:\n"
-        "  - {name: acme, pools: [pool], contact: ci@acme.example}\n"
-        "  - {name: other, pools: [elsewhere], contact: ci@other.example}\n"
-    )
     artifact = str(night / "artifacts" / f"results-{CAMPAIGN}-pool-1-1")
-    words = (artifact, "--campaign", str(night / "campaign.json"), "--store", str(store))
-
-    def ingest(name: str) -> Any:
-        return invoke("ci", "ingest", *words, "--contributor", name)
-
-    refused = ingest("other")
-    assert refused.exit_code == 3
-    assert "not_your_pool" in refused.output
-    assert not list((store / "runs").iterdir())
-    assert "unknown contributor 'acne'; did you mean acme?" in str(ingest("acne").exception)
-    taken = ingest("acme")
-    assert taken.exit_code == 0, taken.output
+    words = ("collect", artifact, "--campaign", str(night / "campaign.json"), "--store", str(store))
+    words = ("ci", *words, "--out", str(tmp_path / "collect.json"))
+    foreign = invoke(*words, "--sha", "b" * 40)
+    assert (foreign.exit_code, "foreign_sha" in foreign.output) == (3, True)
+    assert "rejected" not in invoke(*words).output
     run = next((store / "runs").iterdir())
-    assert json.loads((run / "provenance.json").read_text())["contributor"] == "acme"
-    foreign = invoke("ci", "ingest", *words, "--sha", "b" * 40)
-    assert foreign.exit_code == 3
-    assert "foreign_sha" in foreign.output
-    removed = invoke("ci", "ingest", "--store", str(store), "--remove", run.name, "--reason", "wrong clock")
+    removed = invoke("results", "remove", run.name, "--store", str(store), "--reason", "wrong clock")
     assert removed.exit_code == 0, removed.output
     assert not run.exists()
-    assert "removed" in invoke("ci", "ingest", *words).output
+    assert ": removed: run" in invoke(*words).output
 
 
 def test_a_job_that_runs_out_of_time_hands_in_what_it_has(
@@ -266,5 +251,5 @@ def test_an_edited_campaign_is_refused(night: Path, tmp_path: Path, invoke: Call
     """A campaign whose digest does not fit is no plan to hold anything against."""
     edited = tmp_path / "campaign.json"
     edited.write_text((night / "campaign.json").read_text().replace('"o/n"', '"o/m"'))
-    found = invoke("ci", "ingest", str(night), "--campaign", str(edited), "--store", str(tmp_path / "store"))
+    found = invoke("ci", "collect", str(night), "--campaign", str(edited), "--store", str(tmp_path / "store"))
     assert "digest" in str(found.exception)

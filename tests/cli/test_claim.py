@@ -1,4 +1,4 @@
-"""``torchgauge claim``: forms, selections, exit codes and what a person types wrong."""
+"""``torchgauge results claim``: forms, selections, exit codes and what a person types wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torchgauge.cli.option_values import moment_of
 from torchgauge.results.claims.claim_file import DATA, load_claims
 from torchgauge.results.store import Store
 
-FOUNDING = ("claim", "inductor", "faster", "than", "eager", "--suite", "zoo", "--device", "fake")
+FOUNDING = ("results", "claim", "inductor", "faster", "than", "eager", "--suite", "zoo", "--device", "fake")
 OWN = """\
 claims:
   - name: zoo-is-fast
@@ -51,7 +51,7 @@ def test_the_founding_claim_is_answered_in_one_command(invoke, store):
 
 def test_what_nobody_measured_is_said_of_no_feature(invoke, store):
     """A store of other suites answers none of the sentences on features: each is open, none is true."""
-    shown = invoke("claim", "features", *store)
+    shown = invoke("results", "claim", "features", *store)
     assert shown.exit_code == 3, shown.output
     verdicts = re.findall(r"^(Supported|Refuted|Undecided|Not measured) on ", shown.output, re.MULTILINE)
     assert len(verdicts) >= len(load_claims(DATA / "features.yaml")), shown.output
@@ -67,10 +67,10 @@ def test_a_count_of_one_run_decides(invoke, tmp_path):
     found["compile.latency-stack12"] = {"cache_hits": (0.0,)}, {}
     rows = [made.row(made.case(model, **words, **how), numbers) for model, (numbers, how) in found.items()]
     store = "--store", made.store_of(tmp_path / "store", rows, stored.environment("cpu"))
-    shown = invoke("claim", "compiled-autograd-captures-backward", *store)
+    shown = invoke("results", "claim", "compiled-autograd-captures-backward", *store)
     assert "100.0 %" in shown.output
     assert "2 yes" in shown.output, shown.output
-    shown = invoke("claim", "caches-outlive-the-process", *store)
+    shown = invoke("results", "claim", "caches-outlive-the-process", *store)
     assert "1 yes + 1 no" in shown.output, shown.output
 
 
@@ -80,15 +80,15 @@ def test_a_claim_of_ones_own_is_asked_by_its_file(invoke, store, tmp_path):
     path.write_text(OWN)
     assert invoke("validate", str(path)).exit_code == 0
     for words in (["--file", str(path)], ["zoo", "is", "fast", "--file", str(path)], [str(path)]):
-        shown = invoke("claim", *words, *store)
+        shown = invoke("results", "claim", *words, *store)
         assert shown.exit_code == 0, shown.output
         assert "Supported on fake, inductor: 1.19x" in shown.output
-    assert "zoo-is-fast" in invoke("claim", "--list", "--file", str(path)).output
+    assert "zoo-is-fast" in invoke("results", "claim", "--list", "--file", str(path)).output
 
 
 def test_a_bundled_file_is_asked_whole(invoke, store):
     """The name of a file asks all of its claims, and the exit code is that of the worst answer."""
-    shown = invoke("claim", "dashboard", *store, "--suite", "zoo", "--minimum", "5")
+    shown = invoke("results", "claim", "dashboard", *store, "--suite", "zoo", "--minimum", "5")
     verdicts = [line.split(" on fake")[0] for line in shown.output.splitlines() if "fake, inductor:" in line]
     assert verdicts == ["Undecided", "Supported", "Not measured", "Not measured"], shown.output
     assert shown.exit_code == 3
@@ -147,7 +147,7 @@ def test_two_sides_can_be_named(invoke, tmp_path):
         rows = [made.row(made.case(f"m{n}", "eager"), {"throughput": value * (n + 1)}) for n in range(12)]
         where = stored.environment(torch=torch)
         made.store_of(path, rows, where, run_id=f"run-{number}", at=stored.BEGIN + number)
-    words = ("claim", "newer torch", "--suite", "zoo", "--store", str(path))
+    words = ("results", "claim", "newer torch", "--suite", "zoo", "--store", str(path))
     shown = invoke(*words)
     assert shown.exit_code == 0, shown.output
     assert "Supported on fake, eager: 1.2" in shown.output
@@ -158,17 +158,17 @@ def test_two_sides_can_be_named(invoke, tmp_path):
 
 def test_the_list_names_every_claim(invoke):
     """With what was published, as text and as JSON."""
-    shown = invoke("claim", "--list")
+    shown = invoke("results", "claim", "--list")
     assert shown.exit_code == 0
     assert "inductor faster than eager  [97.5 % of 193 models]" in shown.output
-    names = [claim["name"] for claim in json.loads(invoke("claim", "--list", "--json").stdout)]
+    names = [claim["name"] for claim in json.loads(invoke("results", "claim", "--list", "--json").stdout)]
     assert "windows-as-fast-as-linux" in names
 
 
 def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
     """All models of the suites are counted, and one command measures them."""
     Store.open(tmp_path / "store", create=True)
-    shown = invoke("claim", "inductor faster than eager", "--store", str(tmp_path / "store"))
+    shown = invoke("results", "claim", "inductor faster than eager", "--store", str(tmp_path / "store"))
     assert shown.exit_code == 3
     assert "Not measured" in shown.output
     assert "To measure what is missing:\n\n    torchgauge run huggingface timm torchbench" in shown.output
@@ -211,7 +211,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
 def test_what_a_person_types_wrong_is_said(process, store, words, said):
     """Exit 2, a sentence, and no traceback."""
     given = () if "--store" in words else store
-    done = process("claim", *words, *given)
+    done = process("results", "claim", *words, *given)
     assert done.returncode == 2, done.stdout + done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -234,7 +234,15 @@ def test_one_real_model_is_measured_and_asked(process, tmp_path):
     done = process("run", *words, *quick, *store)
     assert done.returncode == 0, done.stderr
     done = process(
-        "claim", "inductor faster than eager", "--suite", "toy", "--models", "mlp", *store, "--json"
+        "results",
+        "claim",
+        "inductor faster than eager",
+        "--suite",
+        "toy",
+        "--models",
+        "mlp",
+        *store,
+        "--json",
     )
     assert done.returncode == 3, done.stderr
     (answer,) = json.loads(done.stdout)["claims"][0]["answers"]

@@ -27,7 +27,7 @@ def nights(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        (("trend", "--no-keep"), 0),
+        (("results", "trend", "--no-keep"), 0),
         (("compare", "night-004", "night-005"), 0),
         (("gate", "night-004", "night-005"), 3),  # two runs decide nothing
     ],
@@ -39,7 +39,7 @@ def test_a_damaged_run_of_the_past_is_left_out_and_named(
     done = process(*command, "--store", str(nights))
     assert done.returncode == code, done.stderr
     assert done.stdout
-    assert "run night-001 is damaged and left out" in done.stderr
+    assert "run night-001 is left out: tables/summaries/night-001.parquet cannot be read" in done.stderr
     assert "torchgauge results publish night-001" in done.stderr
 
 

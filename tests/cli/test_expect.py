@@ -1,4 +1,4 @@
-"""``torchgauge expect update`` and ``--expectations``: what is shown, written, refused, and then expected."""
+"""``torchgauge suites expect`` and ``--expectations``: what is shown, written, refused, and then expected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def words(tmp_path: Path) -> tuple[str, ...]:
     ]
     for number in range(2):
         stored_runs.run(kept, f"n{number}", rows, at=stored_runs.BEGIN + number * stored_runs.DAY)
-    return ("expect", "update", "--store", str(kept.path))
+    return ("suites", "expect", "--store", str(kept.path))
 
 
 def test_the_difference_is_shown_and_nothing_is_written(invoke, words, tmp_path) -> None:
@@ -98,7 +98,7 @@ def test_mistakes_are_explained_and_nothing_is_written(invoke, words, more, said
 
 def test_a_link_can_be_given_by_cluster(process, words, tmp_path) -> None:
     """The id that triage prints names the entries that the link explains."""
-    shown = json.loads(process("triage", *words[2:], "--json").stdout)
+    shown = json.loads(process("results", "triage", *words[2:], "--json").stdout)
     cluster = shown["clusters"][0]["id"]
     done = process(*words, "--out", str(tmp_path), "--link", f"{cluster}=https://example.org/7")
     assert done.returncode == 0, done.stderr

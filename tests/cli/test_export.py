@@ -1,4 +1,4 @@
-"""``torchgauge export``: a run of ours for PyTorch's own tools."""
+"""``torchgauge results export``: a run of ours for PyTorch's own tools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,15 @@ def exchanged(tmp_path_factory) -> Path:
 def test_every_format_writes_its_files(invoke, exchanged, tmp_path) -> None:
     """Their names are on standard output, what has no row is on standard error."""
     done = invoke(
-        "export", "run", "--format", "dynamo-csv", "--out", str(tmp_path / "csv"), "--store", str(exchanged)
+        "results",
+        "export",
+        "run",
+        "--format",
+        "dynamo-csv",
+        "--out",
+        str(tmp_path / "csv"),
+        "--store",
+        str(exchanged),
     )
     assert done.exit_code == 0, done.output
     files = [Path(line) for line in done.stdout.splitlines()]
@@ -35,11 +43,11 @@ def test_every_format_writes_its_files(invoke, exchanged, tmp_path) -> None:
     assert all(path.is_file() for path in files)
     assert "left out: timm/skipped" in done.stderr
     words = ("--format", "hud-v3", "--out", str(tmp_path / "hud.json"), "--benchmark", "TorchInductor")
-    assert invoke("export", "run", *words, "--store", str(exchanged)).exit_code == 0
+    assert invoke("results", "export", "run", *words, "--store", str(exchanged)).exit_code == 0
     lines = (tmp_path / "hud.json").read_text().splitlines()
     assert {json.loads(line)["benchmark"]["name"] for line in lines} == {"TorchInductor"}
     words = ("--format", "dynamo-expected", "--out", str(tmp_path / "expected"))
-    assert invoke("export", "run", *words, "--store", str(exchanged)).exit_code == 0
+    assert invoke("results", "export", "run", *words, "--store", str(exchanged)).exit_code == 0
     assert len(list((tmp_path / "expected").glob("*.csv"))) == 2
 
 
@@ -51,7 +59,7 @@ def test_no_name_of_a_store_leads_out_of_the_folder(invoke, tmp_path, name) -> N
     out = tmp_path / "deep" / "csv"
     out.parent.mkdir()
     words = ("--format", "dynamo-csv", "--out", str(out), "--store", str(tmp_path / "store"))
-    done = invoke("export", "run", *words)
+    done = invoke("results", "export", "run", *words)
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in tmp_path.rglob("*.csv")) == sorted(
         path.name for path in out.iterdir()
@@ -66,7 +74,7 @@ def test_no_cell_of_an_export_is_a_formula(invoke, tmp_path, sign) -> None:
         tmp_path / "store", [exchange_store.passed(exchange_store.case(f"{sign}cmd|' /c calc'!A1"))]
     )
     words = ("--format", "dynamo-csv", "--out", str(tmp_path / "csv"), "--store", str(tmp_path / "store"))
-    assert invoke("export", "run", *words).exit_code == 0
+    assert invoke("results", "export", "run", *words).exit_code == 0
     for path in (tmp_path / "csv").iterdir():
         (row,) = csv.DictReader(path.read_text().splitlines())
         assert row["name"].startswith("'")
@@ -85,7 +93,7 @@ def test_no_cell_of_an_export_is_a_formula(invoke, tmp_path, sign) -> None:
 )
 def test_a_mistake_is_one_message(process, exchanged, words, code, message) -> None:
     """Exit 2 and no traceback; nothing is written."""
-    done = process("export", *words, "--store", str(exchanged))
+    done = process("results", "export", *words, "--store", str(exchanged))
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr

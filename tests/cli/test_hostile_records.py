@@ -29,8 +29,6 @@ from torchgauge.dashboard.pictures.comparison_chart import comparison_picture
 from torchgauge.harness.bringup import page
 from torchgauge.harness.bringup.report import Report as BringupReport
 from torchgauge.harness.checks.check_card import Card, card_lines
-from torchgauge.harness.refused import text as refused_text
-from torchgauge.harness.refused.finding import Scanned
 from torchgauge.harness.run.run_report import RunReport as RunEnding
 from torchgauge.harness.run.summary import brief_text, plan_lines, report_lines, result_lines
 from torchgauge.records import Modifier, Plan, Result, Status
@@ -143,7 +141,7 @@ def _sinks() -> Iterator[tuple[str, Sink]]:
         manifest = replace(received.found.manifest, trouble=trouble)
         gate_set = replace(received.found, manifest=manifest, report=compared)
         base = replace(gathered, received=(replace(received, found=gate_set),))
-        told = lambda it: comment_text(it, name="torchgauge", url="https://a.invalid/")  # noqa: E731
+        told = lambda it: comment_text(it, name="torchgauge", server="https://a.invalid")  # noqa: E731
         yield f"comment about a {name}", Sink(base, told, markdown_faults)
     night = sample(NightFindings)
     yield "summary of a night", Sink(night, lambda it: gate_summary(nightly_gate(it)), markdown_faults)
@@ -161,7 +159,6 @@ def _sinks() -> Iterator[tuple[str, Sink]]:
         ("compat", sample(CompatTable), compat_text, lambda it: it),
         ("triage", sample(Triage), triage_text, lambda it: it),
         ("blockers", sample(Blockers), blockers_text, lambda it: [it]),
-        ("refused", sample(Scanned), refused_text, lambda it: [it]),
     )
     for name, base, module, wrap in several:
         forms = {"markdown_of": markdown_faults, "terminal_of": terminal_faults, "csv_of": csv_faults}

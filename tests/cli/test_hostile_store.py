@@ -159,39 +159,40 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 VERBS = {
-    "blockers": ("", "--markdown", "--csv", "--json"),
-    "claim": ("--list", "compiled-speedup --device cpu", "compiled-speedup --device cpu --markdown"),
+    "ops blockers": ("", "--markdown", "--csv", "--json"),
+    "results claim": ("--list", "compiled-speedup --device cpu", "compiled-speedup --device cpu --markdown"),
     "compare": (f"{OLD} {NEW}", f"{OLD} {NEW} --json"),
-    "compat": ("", "--format markdown", "--format csv", "--format json", "--expand"),
+    "results compat": ("", "--format markdown", "--format csv", "--format json", "--expand"),
     "dashboard build": (),
-    "expect update": ("--dry-run --suite toy",),
-    "export": (f"{NEW} --format dynamo-csv --out OUT/a", f"{NEW} --format dynamo-expected --out OUT/b",
-               f"{NEW} --format hud-v3 --out OUT/c.json"),
+    "suites expect": ("--dry-run --suite toy",),
+    "results export": (
+        f"{NEW} --format dynamo-csv --out OUT/a", f"{NEW} --format dynamo-expected --out OUT/b",
+        f"{NEW} --format hud-v3 --out OUT/c.json", "--csv OUT/e", "--parquet OUT/f", "--csv OUT/rows.csv",
+    ),
     "gate": (PAIRED, f"{OLD} {NEW}", f"{PAIRED} --json"),
-    "noise suggest": ("",),
-    "noise": ("",),
+    "results noise suggest": ("",),
+    "results noise": ("",),
     "report": (f"{NEW}", f"{PAIRED}", f"{NEW} --format junit", f"{PAIRED} --format junit --chart OUT/d.svg",
                f"{NEW} --format json", f"{PAIRED} --format json"),
     "results compact": ("--dry-run",),
-    "results export": ("--csv OUT/e", "--parquet OUT/f", "--csv OUT/rows.csv"),
     "results fsck": ("",),
     "results list": ("", "--json"),
     "results publish": (NEW,),
     "results query": ("", "--json", "--table summaries", "--columns case_id,reproduce,log_excerpt,failure"),
     "results show": (NEW, f"{NEW} --json", "toy/m1-*", "toy/m20-*", "toy/m40-*"),
-    "scorecard": ("", "--markdown", "--json"),
-    "trend": ("--no-keep", "--no-keep --all", "--no-keep --json"),
-    "triage": ("", "--markdown", "--csv", "--json"),
+    "results scorecard": ("", "--markdown", "--json"),
+    "results trend": ("--no-keep", "--no-keep --all", "--no-keep --json"),
+    "results triage": ("", "--markdown", "--csv", "--json"),
 }  # fmt: skip
 """Verbs that show a store, with the words after each of them; OUT is a folder."""
 
 OTHERS = {
-    "measure": ("ab", "bisect", "check", "doctor", "matrix", "ops", "plan", "repro", "run"),
-    "read no store": ("census", "import", "results merge", "results push"),
+    "measure": ("ab", "bisect", "check", "doctor", "matrix", "ops judge", "plan", "repro", "run"),
+    "read no store": ("ops census", "results import", "results merge", "results push"),
     "show records that test_hostile_records.py has": (
-        "ci collect", "ci confirm", "ci gate", "ci ingest", "ci issues", "ci plan", "ci publish",
-        "ci receive",
-        "ci report", "ci run", "ci settle", "ci suspects", "ci watch",
+        "ci collect", "ci gate", "ci plan", "ci report issues", "ci report upstream", "ci run",
+        "ci suspects list", "ci suspects measure", "ci suspects settle", "ci watch", "dashboard publish",
+        "results remove",
     ),
 }  # fmt: skip
 """Other verbs with a store, by why they are not typed here."""

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from torchgauge import __version__
-from torchgauge.cli.main import COMMANDS, cli, run_command
+from torchgauge.cli.main import COMMANDS, RENAMED, cli, run_command
 
 CASE = "toy/noop:inference:float32:b1:eager@fake"
 
@@ -54,11 +55,34 @@ def test_the_overview_groups_the_verbs_by_what_they_are_for(invoke) -> None:
     words = invoke("--help").output.split("\n")
     headings = [f"{heading}:" for heading in COMMANDS]
     assert [line for line in words if line in headings] == headings
-    assert (
-        words.index("Judge:")
-        < words.index("  gate       turn verdicts into an exit code")
-        < words.index("Publish:")
+    assert words.index("Results:") < words.index(
+        "  report     a comparison or a run as Markdown, JUnit XML or JSON"
     )
+
+
+def test_the_top_has_22_verbs_and_ci_10_at_most() -> None:
+    """More than that nobody looks through; a verb that is new takes a second word."""
+    from torchgauge.cli.ci import VERBS
+
+    assert len(cli.verbs) <= 22
+    assert len(VERBS.keys() - {"sign", "receive"}) <= 10
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_earlier_name_runs_the_new_verb_and_is_not_shown(old: str, new: str) -> None:
+    """With one line on standard error; a wrong option shows which verb took it."""
+    done = CliRunner().invoke(cli, [*old.split(), "--no-such-option"])
+    told, *rest = done.stderr.splitlines()
+    assert told == f"`{old}` is now `{new}`; the old name works until 0.2"
+    assert rest[0].startswith(f"Usage: cli {new.partition(' -')[0]} ")
+    shown = CliRunner().invoke(cli, ["--help"]).stdout
+    assert f"  {old} " not in shown or old in cli.verbs
+
+
+@pytest.mark.parametrize("words", ["ops --help", "ops census --help", "ci report", "ci suspects list --help"])
+def test_a_group_that_was_a_verb_is_no_earlier_name(words: str) -> None:
+    """It explains itself, and its verbs are its own."""
+    assert "is now" not in CliRunner().invoke(cli, words.split()).stderr
 
 
 def test_the_version_is_shown(process) -> None:

@@ -1,4 +1,4 @@
-"""``torchgauge noise``: the ledger and the policy that is made of it."""
+"""``torchgauge results noise``: the ledger and the policy that is made of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ledger(tmp_path) -> str:
 
 def test_the_ledger_is_shown(invoke, ledger) -> None:
     """The rate with its interval first, then each case, what is in quarantine first with its reason."""
-    done = invoke("noise", "--store", ledger)
+    done = invoke("results", "noise", "--store", ledger)
     assert done.exit_code == 0, done.output
     assert "5 A/B runs" in done.output
     assert "all time:      1 of 5 (20.0% [0.5%, 71.6%])" in done.output
@@ -43,33 +43,33 @@ def test_the_ledger_is_shown(invoke, ledger) -> None:
 def test_an_empty_ledger_says_so(invoke, tmp_path) -> None:
     """No A/B run yet: it says what adds to it."""
     Store.open(tmp_path / "store", create=True)
-    done = invoke("noise", "--store", str(tmp_path / "store"))
+    done = invoke("results", "noise", "--store", str(tmp_path / "store"))
     assert (done.exit_code, "no A/B run is in this store yet" in done.output) == (0, True)
 
 
 def test_machine_output(invoke, ledger) -> None:
     """Lines and rates as one object, suggestions as a list."""
-    found = json.loads(invoke("noise", "--store", ledger, "--json").stdout)
+    found = json.loads(invoke("results", "noise", "--store", ledger, "--json").stdout)
     assert (found["alarms"]["alarms"], found["alarms"]["trials"]) == (1, 5)
     assert {each["case_id"] for each in found["cases"]} == {case().id, case("conv").id}
-    (one,) = json.loads(invoke("noise", "suggest", "--store", ledger, "--json").stdout)
+    (one,) = json.loads(invoke("results", "noise", "suggest", "--store", ledger, "--json").stdout)
     assert (one["case_id"], one["launches"]) == (case().id, 16)
 
 
 def test_a_suggested_policy_is_valid(invoke, ledger, tmp_path) -> None:
     """``noise suggest`` writes what ``validate`` accepts, and overwrites nothing."""
     path = tmp_path / "policy.yaml"
-    done = invoke("noise", "suggest", "--store", ledger, "--output", str(path))
+    done = invoke("results", "noise", "suggest", "--store", ledger, "--output", str(path))
     assert done.exit_code == 0, done.output
     assert json.dumps(case().id) in path.read_text(encoding="utf-8")
     assert invoke("validate", str(path)).exit_code == 0
-    assert invoke("noise", "suggest", "--store", ledger).stdout.startswith("# Made by")
-    assert invoke("noise", "suggest", "--store", ledger, "--output", str(path)).exit_code != 0
+    assert invoke("results", "noise", "suggest", "--store", ledger).stdout.startswith("# Made by")
+    assert invoke("results", "noise", "suggest", "--store", ledger, "--output", str(path)).exit_code != 0
 
 
 def test_a_class_of_runner_that_is_not_there_is_told(invoke, ledger) -> None:
     """With the ones that are."""
-    done = invoke("noise", "--store", ledger, "--runner-class", "Test CPU, 2 cores, Linux, fak")
+    done = invoke("results", "noise", "--store", ledger, "--runner-class", "Test CPU, 2 cores, Linux, fak")
     assert isinstance(done.exception, UnknownNameError)
     assert "did you mean Test CPU, 2 cores, Linux, fake" in str(done.exception)
 

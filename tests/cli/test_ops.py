@@ -1,4 +1,4 @@
-"""``torchgauge ops`` and ``torchgauge census``: real runs over a few operators, and mistakes."""
+"""``torchgauge ops judge`` and ``torchgauge ops census``: real runs over a few operators, and mistakes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,17 @@ torch.erf = lambda *a, **k: os.abort()
 
 
 def torchgauge(verb: str, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a verb with a store in ``folder``."""
-    command = [sys.executable, "-m", "torchgauge.cli.main", verb, *words, "--store", str(folder / "store")]
+    """Run a verb of `ops` with a store in ``folder``."""
+    command = [
+        sys.executable,
+        "-m",
+        "torchgauge.cli.main",
+        "ops",
+        verb,
+        *words,
+        "--store",
+        str(folder / "store"),
+    ]
     return subprocess.run(
         command,
         env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
@@ -58,7 +67,7 @@ def torchgauge(verb: str, folder: Path, *words: str, **variables: str) -> subpro
 )
 def test_a_mistake_is_a_sentence(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     """It ends with 2, and nothing is written."""
-    done = torchgauge("ops", tmp_path, *words)
+    done = torchgauge("judge", tmp_path, *words)
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert not (tmp_path / "store" / "runs").exists()
@@ -66,7 +75,7 @@ def test_a_mistake_is_a_sentence(tmp_path: Path, words: tuple[str, ...], message
 
 def test_a_script_is_printed_without_a_run(invoke) -> None:
     """It names the operator, the dtype and the device, and is valid Python."""
-    done = invoke("ops", "--script", "ops/add:backward:float32:b1:eager@cpu[samples=8]")
+    done = invoke("ops", "judge", "--script", "ops/add:backward:float32:b1:eager@cpu[samples=8]")
     assert done.exit_code == 0
     compile(done.stdout, "script", "exec")
     assert "'add', 'cpu', torch.float32" in done.stdout
@@ -77,7 +86,7 @@ def test_a_script_is_printed_without_a_run(invoke) -> None:
 def test_operators_become_rows_and_a_matrix(tmp_path: Path) -> None:
     """Each dtype and variant has its counts; what is not judged is skipped; nothing is unexpected."""
     words = ("--device", "cpu", "--ops", "add,empty", "--dtype", "float32,int64", "--samples", "2")
-    done = torchgauge("ops", tmp_path, *words, "--variant", "forward,out", "--json")
+    done = torchgauge("judge", tmp_path, *words, "--variant", "forward,out", "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert data["failures"] == []
@@ -94,7 +103,7 @@ def test_an_operator_that_aborts_costs_one_row(tmp_path: Path) -> None:
     (tmp_path / "expecttest.py").write_text(ABORTING, "utf-8")
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH", ""))))
     words = ("--device", "cpu", "--ops", "add,erf,exp", "--dtype", "float32", "--samples", "1", "--json")
-    done = torchgauge("ops", tmp_path, *words, PYTHONPATH=path)
+    done = torchgauge("judge", tmp_path, *words, PYTHONPATH=path)
     assert done.returncode == 1, done.stderr
     data = json.loads(done.stdout)
     assert data["counts"] == {"pass": 2, "crash": 1}
@@ -111,7 +120,7 @@ def test_without_the_test_package_every_row_says_what_to_install(
     """The rows of each dtype are skipped with the line to type, and the run ends as one without results."""
     path = hide_package("expecttest")
     words = ("--device", "cpu", "--ops", "add,exp", "--dtype", "float32,bfloat16", "--json")
-    done = torchgauge("ops", tmp_path, *words, PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    done = torchgauge("judge", tmp_path, *words, PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 3, done.stderr
     shown = json.loads(done.stdout)
     assert shown["counts"] == {"skipped": 4}
@@ -125,7 +134,7 @@ def test_without_the_test_package_every_row_says_what_to_install(
 def test_a_missing_operator_is_named_with_a_script(tmp_path: Path) -> None:
     """Failures are grouped by the operator that the device lacks; the row holds a script that shows it."""
     words = ("--device", "npusim", "--ops", "erf,add", "--dtype", "float32,bfloat16", "--samples", "1")
-    done = torchgauge("ops", tmp_path, *words, "--json", TORCHGAUGE_NPUSIM_MISSING_OPS="aten::erf")
+    done = torchgauge("judge", tmp_path, *words, "--json", TORCHGAUGE_NPUSIM_MISSING_OPS="aten::erf")
     assert done.returncode == 1, done.stderr
     (failure,) = json.loads(done.stdout)["failures"]
     assert failure["missing_op"].startswith("aten::erf")
@@ -165,7 +174,7 @@ def test_a_fallback_is_named_in_the_census(tmp_path: Path) -> None:
 
 def test_a_census_of_a_dispatcher_needs_a_device(invoke) -> None:
     """It is said with what to type."""
-    assert "no device is named" in str(invoke("census", "--static").exception)
+    assert "no device is named" in str(invoke("ops", "census", "--static").exception)
 
 
 @needs_database
@@ -173,7 +182,9 @@ def test_a_census_of_a_dispatcher_needs_a_device(invoke) -> None:
 @pytest.mark.torch
 def test_a_device_that_is_not_there_is_said_once(tmp_path: Path) -> None:
     """Not in a row for each operator; nothing is written."""
-    done = torchgauge("ops", tmp_path, "--device", "npusim.5", "--ops", "add", "--dtype", "float32", "--json")
+    done = torchgauge(
+        "judge", tmp_path, "--device", "npusim.5", "--ops", "add", "--dtype", "float32", "--json"
+    )
     assert done.returncode == 3, done.stderr
     assert done.stderr.startswith("error: device 'npusim' has no index 5 here: it has 1 device\n  try: ")
     assert not [*tmp_path.rglob("runs")]

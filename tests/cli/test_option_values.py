@@ -26,14 +26,16 @@ def test_memory_that_is_none_or_too_little_is_refused(text) -> None:
         Bytes(LEAST_WORKER).convert(text, None, None)
 
 
-@pytest.mark.parametrize("verb", ["run", "plan", "ab", "repro", "ops", "worker", "check"])
+@pytest.mark.parametrize("verb", ["run", "plan", "ab", "repro", "ops judge", "worker", "check"])
 def test_options_are_shown_in_groups(invoke, verb) -> None:
     """Every option of a verb that measures stands under one of the headings, in their order."""
-    lines = invoke(verb, "--help").stdout.splitlines()
+    lines = invoke(*verb.split(), "--help").stdout.splitlines()
     headings = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == [heading for heading in GROUPS if heading in headings]
     assert len(headings) >= 2
-    command = cli.get_command(click.Context(cli), verb)
+    command = cli
+    for word in verb.split():
+        command = command.get_command(click.Context(command), word)
     options = {parameter.opts[-1] for parameter in command.params if isinstance(parameter, click.Option)}
     shown = {word.strip(",") for line in lines for word in line.split() if word.startswith("--")}
     assert options <= shown

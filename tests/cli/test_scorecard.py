@@ -1,4 +1,4 @@
-"""``torchgauge scorecard`` on rows of a real device, measured twice by two operators."""
+"""``torchgauge results scorecard`` on rows of a real device, measured twice by two operators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_two_operators_of_a_device_get_the_same_points(tmp_path):
     cards = []
     for name in ("one", "other"):
         store = measured(tmp_path / name)
-        command = [sys.executable, "-m", "torchgauge", "scorecard", "--device", "npusim", "--json"]
+        command = [sys.executable, "-m", "torchgauge", "results", "scorecard", "--device", "npusim", "--json"]
         done = subprocess.run(
             [*command, "--store", str(store)], check=False, capture_output=True, text=True, timeout=300
         )
@@ -46,4 +46,4 @@ def test_a_store_that_is_not_there_is_a_users_mistake(tmp_path):
     from torchgauge.errors import UsageError
 
     with pytest.raises(UsageError):
-        cli.main(["scorecard", "--store", str(tmp_path / "none")], standalone_mode=False)
+        cli.main(["results", "scorecard", "--store", str(tmp_path / "none")], standalone_mode=False)

@@ -1,4 +1,4 @@
-"""``torchgauge trend``: suspicions from a real store, and a confirmation that says why it cannot be."""
+"""``torchgauge results trend``: suspicions of a real store, and a confirmation with why it cannot be."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def nightly(tmp_path) -> Path:
 
 def test_a_suspicion_is_shown_and_does_not_fail(invoke, nightly):
     """A change that nobody confirmed is no reason for exit 1."""
-    shown = invoke("trend", "--store", str(nightly))
+    shown = invoke("results", "trend", "--store", str(nightly))
     assert shown.exit_code == 0, shown.output
     assert "SUSPECTED" in shown.output
     assert "torch 2.21 -> 2.22" in shown.output
@@ -36,7 +36,7 @@ def test_a_suspicion_is_shown_and_does_not_fail(invoke, nightly):
 
 def test_json_is_machine_output(invoke, nightly):
     """One object with each series and its changes."""
-    shown = invoke("trend", "--store", str(nightly), "--json")
+    shown = invoke("results", "trend", "--store", str(nightly), "--json")
     (series,) = json.loads(shown.output)["series"]
     assert series["changes"][0]["suspect_run"] == "night-022"
     assert series["changes"][0]["size"] == pytest.approx(0.2, abs=0.02)
@@ -49,10 +49,10 @@ def test_a_change_says_that_the_code_of_the_model_changed_with_it(invoke, tmp_pa
         value = (1.2e-3 if number >= 22 else 1e-3) * (1.0 + rng.gauss(0.0, 0.004))
         code = "" if number < 5 else "new" if number >= 22 else "old"
         nightly_store.night(tmp_path / "store", number, {"noop": value}, version="2.9", code=code)
-    shown = invoke("trend", "--store", str(tmp_path / "store")).output
+    shown = invoke("results", "trend", "--store", str(tmp_path / "store")).output
     assert "torch 2.9 -> 2.9; the code of the model changed\n" in shown
     assert shown.count("model code changed on 2026-06-19") == 2, shown
-    plain = invoke("trend", "--store", str(tmp_path / "store"), "--json").stdout
+    plain = invoke("results", "trend", "--store", str(tmp_path / "store"), "--json").stdout
     (series,) = json.loads(plain)["series"]
     assert series["code_changed"] == {"night-022": "new"}
     assert series["changes"][0]["code_changed"] is True
@@ -62,10 +62,10 @@ def test_a_change_says_that_the_code_of_the_model_changed_with_it(invoke, tmp_pa
 
 def test_a_build_that_is_gone_is_said_and_remembered(invoke, nightly):
     """--confirm writes the outcome, and the next command shows it without measuring."""
-    shown = invoke("trend", "--store", str(nightly), "--confirm")
+    shown = invoke("results", "trend", "--store", str(nightly), "--confirm")
     assert shown.exit_code == 0, shown.output
     assert "NOT_CONFIRMABLE" in shown.output
-    again = invoke("trend", "--store", str(nightly))
+    again = invoke("results", "trend", "--store", str(nightly))
     assert "/gone/21 is gone; --build 2.21=PYTHON names one" in again.output
 
 
@@ -81,7 +81,7 @@ def test_a_confirmed_change_for_the_worse_is_exit_1(invoke, nightly):
     append_outcome(store, TrendOutcome(each.series.case_key, each.series.case_id, "latency",
                                        each.series.machine, each.good.run_id, each.suspect.run_id,
                                        TrendState.CONFIRMED, "measured again, ratio 1.2", 1.0))  # fmt: skip
-    shown = invoke("trend", "--store", str(nightly), "--all")
+    shown = invoke("results", "trend", "--store", str(nightly), "--all")
     assert (shown.exit_code, "CONFIRMED" in shown.output) == (1, True)
 
 
@@ -96,14 +96,14 @@ def test_a_confirmed_change_for_the_worse_is_exit_1(invoke, nightly):
 )
 def test_mistakes_are_explained(process, nightly, words, said):
     """Exit 2 with what to try."""
-    done = process("trend", "--store", str(nightly), *words)
+    done = process("results", "trend", "--store", str(nightly), *words)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_since_takes_a_date(invoke, nightly):
     """Nights before it are left out."""
-    shown = invoke("trend", "--store", str(nightly), "--since", "2100-01-01")
+    shown = invoke("results", "trend", "--store", str(nightly), "--since", "2100-01-01")
     assert "0 series; 0 nights; changes: none" in shown.output
 
 
@@ -113,9 +113,9 @@ def test_what_was_found_is_kept_unless_it_is_declined(invoke, nightly):
     from torchgauge.results.trends.trend_findings import read_findings
 
     store = Store.open(nightly)
-    assert invoke("trend", "--store", str(nightly), "--no-keep").exit_code == 0
+    assert invoke("results", "trend", "--store", str(nightly), "--no-keep").exit_code == 0
     assert read_findings(store) is None
-    shown = invoke("trend", "--store", str(nightly))
+    shown = invoke("results", "trend", "--store", str(nightly))
     assert "kept for the dashboard in" in shown.output
     (change,) = read_findings(store).standing()
     assert change.suspect_run == "night-022"

@@ -1,4 +1,4 @@
-"""``torchgauge triage``: forms, mistakes, and one operator taken from a real device."""
+"""``torchgauge results triage``: forms, mistakes, and one operator taken from a real device."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> str:
 
 def test_each_form_holds_the_cluster(invoke, store) -> None:
     """Text for a person, Markdown for an issue, CSV and JSON that parse."""
-    words = ("triage", "--store", store)
+    words = ("results", "triage", "--store", store)
     done = invoke(*words)
     assert done.exit_code == 0, done.output
     assert "1 failure of 1 case in 1 cluster; since n0 (2026-05-28): 1 new" in done.stdout
@@ -67,7 +67,7 @@ def test_each_form_holds_the_cluster(invoke, store) -> None:
 )
 def test_since_is_a_run_or_a_time(invoke, store, since, change) -> None:
     """Runs after a run, or from a time on, are what is new."""
-    done = invoke("triage", "--store", store, "--since", since, "--json")
+    done = invoke("results", "triage", "--store", store, "--since", since, "--json")
     assert [each["change"] for each in json.loads(done.stdout)["clusters"]] == [change]
 
 
@@ -86,14 +86,14 @@ def test_since_is_a_run_or_a_time(invoke, store, since, change) -> None:
 )
 def test_mistakes_are_explained(invoke, store, words, said) -> None:
     """Exit 2 with what to try."""
-    done = invoke("triage", "--store", store, *words)
+    done = invoke("results", "triage", "--store", store, *words)
     assert isinstance(done.exception, UsageError)
     assert said in str(done.exception)
 
 
 def test_a_negative_number_of_clusters_is_refused(process, store) -> None:
     """It would leave out the last cluster and say nothing."""
-    done = process("triage", "--store", store, "--top", "-1")
+    done = process("results", "triage", "--store", store, "--top", "-1")
     assert done.returncode == 2
     assert "-1 is not in the range" in done.stderr
 
@@ -101,9 +101,9 @@ def test_a_negative_number_of_clusters_is_refused(process, store) -> None:
 def test_an_empty_store_and_a_damaged_run(process, store, tmp_path) -> None:
     """Nothing measured is exit 5; a table that cannot be read is named, and exit 3."""
     Store.open(tmp_path / "empty", create=True)
-    assert process("triage", "--store", str(tmp_path / "empty")).returncode == 5
+    assert process("results", "triage", "--store", str(tmp_path / "empty")).returncode == 5
     Store.open(store).table_path("results", "n0").write_bytes(b"nothing")
-    done = process("triage", "--store", store)
+    done = process("results", "triage", "--store", store)
     assert done.returncode == 3
     assert "gap: run n0" in done.stdout
     assert "aten::gelu is missing" in done.stdout
@@ -130,7 +130,7 @@ def test_an_operator_taken_from_a_device_is_one_cluster_whose_command_shows_it(t
     run = ("run", "toy", "--device", "npusim", *models, "--config", "eager", *QUICK.split(), "--store", store)
     done = torchgauge(*run, missing="aten::addmm")
     assert done.returncode == 1, done.stderr
-    (cluster,) = json.loads(invoke("triage", "--store", store, "--json").stdout)["clusters"]
+    (cluster,) = json.loads(invoke("results", "triage", "--store", store, "--json").stdout)["clusters"]
     assert (cluster["missing_op"], cluster["places"]) == ("aten::addmm", 2)
     assert cluster["models"] == ["toy/mlp", "toy/transformer"]
 
@@ -138,10 +138,10 @@ def test_an_operator_taken_from_a_device_is_one_cluster_whose_command_shows_it(t
     again = str(tmp_path / "again")
     repeated = torchgauge(*words[1:], "--store", again, missing="aten::addmm")
     assert repeated.returncode == 1, repeated.stderr
-    (shown,) = json.loads(invoke("triage", "--store", again, "--json").stdout)["clusters"]
+    (shown,) = json.loads(invoke("results", "triage", "--store", again, "--json").stdout)["clusters"]
     assert shown["id"] == cluster["id"]
 
     assert torchgauge(*run).returncode == 0
-    later = json.loads(invoke("triage", "--store", store, "--json").stdout)
+    later = json.loads(invoke("results", "triage", "--store", store, "--json").stdout)
     assert later["clusters"] == []
     assert [(each["id"], each["left_as"]) for each in later["gone"]] == [(cluster["id"], {"pass": 2})]

@@ -23,8 +23,8 @@ READERS = {
     "policy": ("gate", "latest", "--policy", "FILE", "--store", "STORE"),
     "named configurations": ("plan", "toy", "--device", "fake", "--config-file", "FILE"),
     "builds": ("bisect", "toy/noop", "--device", "fake", "--builds", "FILE", "--store", "STORE"),
-    "claim": ("claim", "FILE", "--store", "STORE"),
-    "declarations": ("scorecard", "--device", "fake", "--declared", "FILE", "--store", "STORE"),
+    "claim": ("results", "claim", "FILE", "--store", "STORE"),
+    "declarations": ("results", "scorecard", "--device", "fake", "--declared", "FILE", "--store", "STORE"),
     "any kind": ("validate", "FILE"),
 }
 

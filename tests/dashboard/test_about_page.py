@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -39,6 +42,19 @@ def test_every_file_that_is_named_is_there(built: Path) -> None:
     } <= links
     for link in links:
         assert (built / link).is_file(), link
+
+
+def test_the_charts_are_drawn_by_the_file_of_python_s_plotly(built: Path) -> None:
+    """The site has the bytes that the installed package gives, and the manifest names and pins them."""
+    from plotly import offline
+
+    bundle = json.loads((built / "manifest.json").read_bytes())["plotly"]
+    content = (built / bundle["file"]).read_bytes()
+    assert content.decode() == offline.get_plotlyjs()
+    assert bundle["version"] == offline.get_plotlyjs_version()
+    digest = base64.b64encode(hashlib.sha384(content).digest()).decode()
+    assert bundle["integrity"] == f"sha384-{digest}"
+    assert len(bundle["own_styles"]) == 1
 
 
 def test_the_columns_of_the_downloads_are_described(built: Path) -> None:

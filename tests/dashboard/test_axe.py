@@ -12,8 +12,6 @@ import subject_store
 from store_builder import NOW
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts, Wanted, bring
-from torchgauge.errors import MissingPackageError
 
 _RUN = """
 async ([type, values]) => {
@@ -27,13 +25,6 @@ COLOURS = ["color-contrast", "link-in-text-block"]
 """What depends on the scheme."""
 
 _UNFOLD = 'for (const each of document.querySelectorAll("details")) each.open = true;'
-
-
-def _charts() -> Charts:
-    try:
-        return bring(Wanted.FULL)
-    except MissingPackageError:
-        return NO_CHARTS
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +42,7 @@ def whole_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("axe")
     subject_store.store_of_every_page(folder / "store")
     subject_store.features(folder / "store")
-    build_site(folder / "store", folder / "site", now=NOW, charts=_charts())
+    build_site(folder / "store", folder / "site", now=NOW)
     return folder / "site"
 
 

@@ -229,7 +229,7 @@ def test_summaries_of_cases_that_nobody_planned_are_left_out(work: Path) -> None
 
 
 def test_a_store_without_environments_and_calibrations_says_so(work: Path) -> None:
-    """Whoever copied the results only, of runs that an older torchgauge published."""
+    """A copy of the results only, of runs without a seal."""
     for seal in (work / "store" / "runs").glob("*/seal.json"):
         seal.unlink()
     for table in ("environments", "calibrations"):

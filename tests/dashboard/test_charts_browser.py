@@ -17,7 +17,6 @@ from site_files import generator, small_shape
 from store_builder import DAY, EAGER, NOW, RunBuilder, environment, result, timings
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.plotly_bundle import Wanted, bring
 from torchgauge.records import Case, DeviceTarget, Workload
 
 _WATCH = """
@@ -63,10 +62,10 @@ def _page(browser: Any, **options: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve nights of two devices, of which the second is silent at the end; charts by the full bundle."""
+    """Twelve nights of two devices, of which the second is silent at the end."""
     folder = tmp_path_factory.mktemp("charts")
     generator().generate(folder, small_shape(nights=12, models=6, steps=3, silent=2))
-    build_site(folder / "store", folder / "site", now=NOW, charts=bring(Wanted.FULL))
+    build_site(folder / "store", folder / "site", now=NOW)
     return folder / "site"
 
 
@@ -89,7 +88,7 @@ def test_a_trend_is_drawn_when_it_is_chosen_and_never_before(made: Path, base: s
         assert not [url for url in page.asked if "/assets/" in url or "/trends/" in url]
         page.select_option("#explore select[name=device]", first["id"])
         page.wait_for_selector(READY)
-        assert len([url for url in page.asked if "/assets/plotly-full" in url]) == 1
+        assert len([url for url in page.asked if "/assets/plotly-" in url]) == 1
         assert f"device={first['id']}" in page.evaluate("location.search")
         page.select_option("#explore select[name=device]", second["id"])
         until(page, f"document.querySelector('figcaption')?.textContent.startsWith({second['name']!r})")
@@ -273,24 +272,11 @@ def test_the_pages_read_without_scripts(made: Path, base: str, browser: Any) -> 
         assert page.locator("#scripts").is_visible()
 
 
-def test_without_a_bundle_the_table_takes_the_place_of_the_chart(
-    made: Path, tmp_path: Path, serve: Callable[[Path], str], browser: Any
-) -> None:
-    build_site(made.parent / "store", tmp_path / "site", now=NOW)
-    device = _manifest(made)["devices"][0]["id"]
-    with _page(browser) as page:
-        page.goto(f"{serve(tmp_path / 'site')}trends.html?device={device}")
-        page.wait_for_selector(".plot .notice")
-        assert "Charts are off in this build" in page.text_content(".plot .notice")
-        page.locator(".chart-figure tbody tr").first.wait_for()
-        assert not [url for url in page.asked if "/assets/" in url]
-
-
 def test_a_bundle_that_was_changed_is_refused(
     made: Path, tmp_path: Path, serve: Callable[[Path], str], browser: Any
 ) -> None:
     """The digest in the manifest stops a file that is not the one that was built; the page says so."""
-    build_site(made.parent / "store", tmp_path / "site", now=NOW, charts=bring(Wanted.FULL))
+    build_site(made.parent / "store", tmp_path / "site", now=NOW)
     bundle = next((tmp_path / "site" / "assets").iterdir())
     bundle.write_bytes(b"window.pwned = 1;")
     context = browser.new_context()
@@ -315,7 +301,7 @@ def test_hostile_names_are_drawn_literally(
                 case = Case(Workload(text, text, text, text), replace(EAGER, name=name), DeviceTarget(text))
                 result(run, case, measurements=timings(random.Random(day), 0.01, None, "cpu"))
         run.write(tmp_path / "store")
-    build_site(tmp_path / "store", tmp_path / "site", now=NOW, charts=bring(Wanted.FULL))
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     base = serve(tmp_path / "site")
     listed = "a[href^='https://example'], a[href^='javascript'], .plot img, .plot svg a, .plot b, .plot i"
     with _page(browser) as page:

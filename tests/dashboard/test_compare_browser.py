@@ -11,7 +11,6 @@ from patience import until
 from store_builder import CPU, DAY, EAGER, NOW, NPU, RunBuilder, environment, result, timings
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.plotly_bundle import Wanted, bring
 from torchgauge.records import Case, Measurement, Modifier, Status, Workload
 
 _TABLES = """(host) => [...host.querySelectorAll("table")].map((table) => [...table.rows]
@@ -26,7 +25,7 @@ def test_what_is_prepared_is_what_the_browser_works_out(
 ) -> None:
     """Cell by cell, in the same order, for all that was prepared, what is undecided or has no ratio too."""
     _compared_store(tmp_path / "store")
-    build_site(tmp_path / "store", tmp_path / "site", now=NOW, charts=bring(Wanted.NONE))
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     base = serve(tmp_path / "site")
     page = browser.new_page()
     page.goto(base + "compare.html")

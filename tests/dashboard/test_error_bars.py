@@ -16,7 +16,6 @@ from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, RunBuilder, result, ti
 
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.pages.trend_panel import bare_count, trend_svg
-from torchgauge.dashboard.plotly_bundle import Wanted, bring
 from torchgauge.records import Case, Measurement, Workload
 
 READY = ".plot[data-ready]"
@@ -37,7 +36,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 case = Case(Workload("timm", model, "inference", batch=8), configuration, CPU)
                 result(run, case, measurements=found)
         run.write(folder / "store")
-    build_site(folder / "store", folder / "site", now=NOW, charts=bring(Wanted.FULL))
+    build_site(folder / "store", folder / "site", now=NOW)
     return folder / "site"
 
 
@@ -100,7 +99,7 @@ def test_a_number_in_doubt_has_an_error_bar_in_the_chart(
     """A hollow mark apart from the line, with its interval."""
     site = tmp_path / "site"
     store = doubt_store.doubtful_store(tmp_path / "store", 1.2)
-    build_site(store, site, now=NOW, charts=bring(Wanted.FULL))
+    build_site(store, site, now=NOW)
     page = browser.new_page()
     page.goto(serve(site) + _model(site, "loud").relative_to(site).as_posix())
     page.locator("[data-chart]").scroll_into_view_if_needed()

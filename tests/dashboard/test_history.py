@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,13 +24,13 @@ from store_builder import (
     workloads,
 )
 
-from torchgauge.dashboard import DashboardError, plan_check, site_data
+from torchgauge.dashboard import DashboardError, build_site, plan_check, site_data
 from torchgauge.dashboard.arrow_columns import rounded
 from torchgauge.dashboard.epoch import Epoch
-from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, joined
+from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, REBUILT, STATUSES, joined
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, TorchBuild, dated_run, snapshots_of
-from torchgauge.records import Case, Modifier, Status
+from torchgauge.records import Case, Modifier, Realised, Status
 from torchgauge.results.store import Store
 
 CASE = Case(workloads()[0], EAGER, CPU)
@@ -199,3 +200,27 @@ def test_epochs_are_shown_once_and_not_kept(tmp_path: Path) -> None:
 
     read_site_data(Store.open(store), None, each)
     assert shown == [(0, EPOCH_LENGTH), (1, EPOCH_LENGTH), (2, 1)]
+
+
+def test_another_model_by_the_name_is_marked_and_breaks_the_line(tmp_path: Path) -> None:
+    """Also where it came with an earlier run of the day; a night without a model changes nothing."""
+    nights = {4: ("a",), 3: ("a",), 2: ("a", "b", "b"), 1: ("",), 0: ("b",)}
+    for days, hashes in nights.items():
+        for number, built in enumerate(hashes):
+            _run(
+                tmp_path / "store",
+                NOW - days * DAY - 3_600 + number * 60,
+                Status.PASS if built else Status.INFRA,
+                measurements=timings(random.Random(1), 0.01, None, "cpu"),
+                realised=Realised(built, 1, 0, "") if built else None,
+            )
+    data = read_site_data(Store.open(tmp_path / "store"), NOW)
+    (places,) = data.recent.mark(REBUILT).tolist()
+    assert places == [False, False, True, False, False]
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    (page,) = (tmp_path / "site" / "models").rglob("*.html")
+    drawn = page.read_text(encoding="utf-8")
+    assert 'class="rebuilt"' in drawn
+    assert "another model begins 1 time, at the dashed line" in drawn
+    (series,) = (tmp_path / "site").glob("series/*/*/*.json")
+    assert '"rebuilt":[2]' in series.read_text()

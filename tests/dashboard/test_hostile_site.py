@@ -21,8 +21,6 @@ from store_builder import NOW
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.pictures.ink import style
 from torchgauge.dashboard.pictures.svg import CARD, NARROW, WIDE
-from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Wanted, bring
-from torchgauge.errors import MissingPackageError
 from torchgauge.results.hostile_text import brief, visible
 
 TAGS = frozenset((
@@ -95,12 +93,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(store: Path) -> Path:
-    """Its site, with the charts of the bundle inside Python's plotly where that is installed."""
-    try:
-        charts = bring(Wanted.FULL)
-    except MissingPackageError:
-        charts = NO_CHARTS
-    build_site(store, store.parent / "site", now=NOW, charts=charts, base_url="https://example.invalid/site/")
+    """Its site."""
+    build_site(store, store.parent / "site", now=NOW, base_url="https://example.invalid/site/")
     return store.parent / "site"
 
 
@@ -217,8 +211,6 @@ def test_a_matrix_of_hostile_names_still_works(
 
 def test_charts_show_hostile_names_as_text(site: Path, browser: Any, serve: Callable[[Path], str]) -> None:
     """Plotly reads a little HTML in titles, names and ticks: none of it is made here."""
-    if not json.loads((site / "manifest.json").read_bytes())["plotly"]:
-        pytest.skip("Python's plotly is not installed")
     base = serve(site)
     devices = json.loads((site / "manifest.json").read_bytes())["devices"]
     model = next(path.name for path in (site / "models").iterdir() if path.name.startswith("a-href"))

@@ -13,7 +13,6 @@ from subject_store import HOSTILE, operator, subject_store
 
 from torchgauge.dashboard import build_site, site
 from torchgauge.dashboard.pages import operators, support_style
-from torchgauge.dashboard.plotly_bundle import NO_CHARTS
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.records import Case, Status, Workload
 from torchgauge.results.store import Store
@@ -77,7 +76,7 @@ def test_blocked_models_are_named_per_operator(tmp_path: Path) -> None:
     assert "What blocks models on npusim" in text
     assert "Implementing aten::_fused_sdp would unblock 1 model, of which 1 was seen to fail" in text
     assert "toy/wanting:inference" in text
-    assert "torchgauge blockers --device npusim" in text
+    assert "torchgauge ops blockers --device npusim" in text
 
 
 def test_the_first_load_stays_small(tmp_path: Path) -> None:
@@ -94,7 +93,7 @@ def test_the_first_load_stays_small(tmp_path: Path) -> None:
                 result(run, Case(named, EAGER, NPU), Status.ERROR, failure=failure(f"no kernel {number}"))
     run.write(tmp_path / "store")
     store = Store.open(tmp_path / "store")
-    context = site._context(read_site_data(store, NOW), NO_CHARTS, "")
+    context = site._context(read_site_data(store, NOW), "")
     style = resources.files("torchgauge.dashboard").joinpath("static/style.css").read_bytes()
     files = {**dict(operators.build(context)), **dict(support_style.build(context)), "style": style}
     sizes = {name: len(gzip.compress(content)) for name, content in files.items()}

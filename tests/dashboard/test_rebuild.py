@@ -134,16 +134,7 @@ def _of_a_version_that_kept_state(site: Path) -> None:
     (site / "state" / "cases.parquet").write_bytes(b"PAR1")
 
 
-def _of_the_first_version(site: Path) -> None:
-    """``site.json`` marked it, before there was a manifest."""
-    (site / "manifest.json").unlink()
-    (site / "site.json").write_text("{}")
-    (site / "models.html").write_text("a page that is no more")
-
-
-@pytest.mark.parametrize(
-    "change", [_manifest_cut, _file_missing, _of_a_version_that_kept_state, _of_the_first_version]
-)
+@pytest.mark.parametrize("change", [_manifest_cut, _file_missing, _of_a_version_that_kept_state])
 def test_a_damaged_or_older_site_is_replaced_whole(tmp_path: Path, change: Callable[[Path], None]) -> None:
     """Nothing of it is believed, and nothing of it stays."""
     _one(tmp_path / "store", NOW - DAY)

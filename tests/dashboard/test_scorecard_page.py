@@ -44,7 +44,7 @@ def test_every_device_has_a_page_with_its_points(site):
     assert "not decided: engineering to stable" in text
     assert "https://example.org/npusim" in text
     assert "A <b>vendor</b>" not in page
-    assert "torchgauge ops --device npusim --tier full" in text
+    assert "torchgauge ops judge --device npusim --tier full" in text
     index = (site / "scorecards.html").read_text()
     assert device_id("cpu") in index
     assert device_id("npusim") in index

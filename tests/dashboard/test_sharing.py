@@ -106,7 +106,7 @@ def test_without_what_draws_pixels_no_page_names_an_image(
 
     monkeypatch.setattr(card_image, "_resvg", lambda: None)
     out = tmp_path / "site"
-    asked = ["dashboard", "build", str(store), "--out", str(out), "--base-url", BASE, "--plotly", "none"]
+    asked = ["dashboard", "build", str(store), "--out", str(out), "--base-url", BASE]
     asked += ["--now", "2026-01-01T12:00:00"]
     done = CliRunner().invoke(cli, asked)
     assert done.exit_code == 0, done.output

@@ -1,4 +1,4 @@
-"""A store on which nobody ran ``torchgauge trend`` is looked at by the build, which writes nothing."""
+"""A store on which nobody ran ``torchgauge results trend`` is read by the build, which writes nothing."""
 
 from __future__ import annotations
 
@@ -77,4 +77,4 @@ def test_a_large_store_says_that_it_is_too_large(tmp_path: Path, monkeypatch: py
     build_site(_store(tmp_path / "store", 30), tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "regressions.html")
     assert "about 60 numbers are too many to look at while a site is built" in text
-    assert "torchgauge trend --store DIR" in text
+    assert "torchgauge results trend --store DIR" in text

@@ -138,7 +138,6 @@ def test_the_page_reads_without_scripts(made: Path) -> None:
     assert re.search(r"n \d+ of \d+", html)
     assert "not planned" in html.split(snapshots[-1])[1].split("</tr>")[0]
     assert 'class="gap"' in html
-    assert "Charts are off in this build" in html
 
 
 def test_two_epochs_are_not_joined(made: Path) -> None:

@@ -11,7 +11,6 @@ PAGES = sorted(
     [
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/**/*.md"),
-        *ROOT.glob("changelog.d/*.md"),
         *ROOT.glob("packages/*/README.md"),
     ]
 )

@@ -16,7 +16,6 @@ from torchgauge.errors import DataFileError
 from torchgauge.harness.bisect.builds import load_builds
 from torchgauge.harness.validation import validate
 from torchgauge.workflows.config import read_config
-from torchgauge.workflows.ingest.contributors import read_contributors
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -83,8 +82,6 @@ def problem_of_yaml(text: str, folder: Path) -> str:
             if "campaign" not in keys:  # the part of the file that the page is about
                 path.write_text(f"version: 1\ncampaign: {{suites: [toy]}}\n{text}", encoding="utf-8")
             read_config(path)
-        elif "contributors" in keys:
-            read_contributors(path)
         elif "builds" in keys:
             load_builds(path)
         elif keys == {"models", "suite"}:

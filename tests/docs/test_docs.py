@@ -24,7 +24,6 @@ PAGES = sorted(
     [
         *(path for path in ROOT.glob("*.md")),
         *ROOT.glob("docs/**/*.md"),
-        *ROOT.glob("changelog.d/*.md"),
         *ROOT.glob("packages/*/README.md"),
     ]
 )
@@ -132,11 +131,3 @@ def test_generated_pages_are_what_the_code_says():
         env={**os.environ, "PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_news_fragments_are_named_by_their_kind():
-    """A fragment is ``<subject>.<kind>.md`` with one of the four kinds, and says something."""
-    for path in (ROOT / "changelog.d").glob("*.md"):
-        if path.name != "README.md":
-            assert re.fullmatch(r"[a-z0-9-]+\.(added|changed|fixed|removed)\.md", path.name), path.name
-            assert path.read_text(encoding="utf-8").strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 import yaml
 
 from torchgauge.workflows.action_pins import PINS
+from torchgauge.workflows.config import read_config
+from torchgauge.workflows.init import render
 
 FOLDER = Path(__file__).parents[2] / ".github"
 WORKFLOWS = sorted((FOLDER / "workflows").glob("*.yml"))
@@ -119,11 +122,20 @@ def test_only_the_nightly_job_that_measures_touches_the_cache_of_the_git_host(pa
     for step in steps_of(path):
         assert "cache" not in step.get("with", {})  # setup actions have caches of their own
         if "cache" in step.get("uses", ""):
-            assert path.name == "_device.yml"
-            assert step["if"].endswith(f"inputs.compiled != '' && {trusted}")
+            assert path.name == "nightly.yml"
+            assert step["if"].endswith(f"matrix.compiled != '' && {trusted}")
             assert step["continue-on-error"] is True
-    if path.name != "nightly.yml":
-        assert "_device.yml" not in path.read_text(encoding="utf-8")
+
+
+def test_the_night_of_this_repository_is_the_template_of_ci_init():
+    """``python scripts/write_nightly.py`` writes it anew; it has the jobs of the night that others get."""
+    spec = importlib.util.spec_from_file_location("write_nightly", FOLDER.parent / "scripts/write_nightly.py")
+    writer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(writer)
+    text = writer.NIGHTLY.read_text(encoding="utf-8")
+    assert text == writer.nightly()
+    for_others = yaml.safe_load(render("nightly", read_config(FOLDER.parent / "torchgauge.yml")))
+    assert yaml.safe_load(text)["jobs"].keys() == for_others["jobs"].keys()
 
 
 @pytest.mark.parametrize("name", ["pr-gate.yml", "pr-command.yml"])
@@ -168,7 +180,7 @@ def test_a_job_that_writes_unpacks_artifacts_where_no_action_is_read_from(path, 
             assert step["with"]["path"].startswith("${{ runner.temp }}/"), step
 
 
-BY_PATTERN = {"results-*": "ci collect", "confirmed-*": "ci settle"}
+BY_PATTERN = {"results-*": "ci collect", "confirmed-*": "ci suspects settle"}
 """What any job of a run may submit, and the command that asks the Git host whose each one is."""
 
 

@@ -64,7 +64,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
     for _ in range(2):
         assert torchgauge(*run).returncode == 1
     own = ("--device", "fake", "--file", str(file), "--in-place", "--link", "https://example.org/1")
-    made = torchgauge("expect", "update", *store, *own)
+    made = torchgauge("suites", "expect", *store, *own)
     assert "31 new" in made.stderr, made.stderr
     run = (*run, "--expectations", str(file))
     return Nights(store, file, torchgauge(*run), torchgauge(*run, **{TONIGHT: "1"}))
@@ -92,7 +92,9 @@ def test_twenty_cases_of_another_cause_are_unexpected(nights: Nights) -> None:
 
 def test_triage_reports_and_rows_have_the_same_twenty(nights: Nights) -> None:
     """`triage --unexpected`, the Markdown and JUnit reports and the table agree with the run."""
-    clusters = json.loads(torchgauge("triage", *nights.store, "--unexpected", "--json").stdout)["clusters"]
+    clusters = json.loads(torchgauge("results", "triage", *nights.store, "--unexpected", "--json").stdout)[
+        "clusters"
+    ]
     assert sum(each["unexpected"] for each in clusters) == 20
     run = json.loads(nights.tonight.stdout)["run_id"]
     page = torchgauge("report", run, *nights.store).stdout
@@ -113,7 +115,7 @@ def test_an_update_keeps_no_reason_and_no_link_of_the_old_cause(nights: Nights, 
     """After a second such night each of the twenty has an entry of its own, and is told apart."""
     own = tmp_path / "fake.yaml"
     own.write_text(nights.file.read_text())
-    words = ("expect", "update", *nights.store, "--device", "fake", "--file", str(own), "--in-place")
+    words = ("suites", "expect", *nights.store, "--device", "fake", "--file", str(own), "--in-place")
     early = torchgauge(*words)
     assert early.returncode == 0, early.stderr
     assert own.read_text() == nights.file.read_text()

@@ -150,4 +150,4 @@ def test_another_copy_of_a_library_is_named_on_rows_and_between_runs(tmp_path: P
         in cli(tmp_path, *compare, "latest~3", "latest~2").stdout
     )
     assert "edited: timm/layers/drop.py" in cli(tmp_path, *compare, "latest~2", "latest").stdout
-    assert "model code changed on" in cli(tmp_path, "trend", "--store", str(store)).stdout
+    assert "model code changed on" in cli(tmp_path, "results", "trend", "--store", str(store)).stdout

@@ -39,8 +39,6 @@ def test_no_parent_command_imports_torch(sandbox) -> None:
         [
             "dashboard",
             "build",
-            "--plotly",
-            "none",
             str(sandbox.store_path),
             "--out",
             str(sandbox.store_path.with_name("site")),

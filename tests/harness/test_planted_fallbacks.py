@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from torchgauge.records import Modifier, Result, Status
-from torchgauge.suites.planted.suite import SUITE
+
+PLUGIN = Path(__file__).resolve().parents[1] / "faults_plugin"
+sys.path.insert(0, str(PLUGIN))
+from torchgauge_faults.planted.suite import SUITE  # noqa: E402
+
+sys.path.remove(str(PLUGIN))  # tests of other files must not find its suites
 
 QUICK = (
     "--measure-seconds",

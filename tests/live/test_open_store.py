@@ -66,7 +66,7 @@ def test_claims_have_a_row_for_each_answer(store: tg.OpenStore) -> None:
 
 
 def test_compat_has_a_row_for_each_part_and_device(tmp_path: Path) -> None:
-    """As the CSV of ``torchgauge compat`` has it."""
+    """As the CSV of ``torchgauge results compat`` has it."""
     import compat_store
 
     found = tg.open(compat_store.two_stores(tmp_path)[0]).compat()

@@ -67,7 +67,7 @@ def test_a_device_that_is_not_here_is_said_once_with_a_fix(tmp_path: Path, devic
     ("words", "case"),
     [
         (("check", "--checks", "tensor.copy,numerics.pointwise_bfloat16,device.index"), "pointwise_bfloat16"),
-        (("ops", "--ops", "abs,sigmoid,sign", "--dtype", "float32", "--samples", "2"), "sigmoid"),
+        (("ops", "judge", "--ops", "abs,sigmoid,sign", "--dtype", "float32", "--samples", "2"), "sigmoid"),
     ],
 )
 def test_an_operator_that_ends_the_process_costs_one_row(

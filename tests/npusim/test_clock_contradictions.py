@@ -46,9 +46,7 @@ def test_a_device_that_does_not_wait_has_no_latency(lying: Command) -> None:
 def test_the_page_says_so(lying: Command, tmp_path: Path) -> None:
     """The site has no number of the case, and the reason where the number would be."""
     site = tmp_path / "site"
-    built = command(
-        tmp_path, "", "dashboard", "build", str(lying.store), "--out", str(site), "--plotly", "none"
-    )
+    built = command(tmp_path, "", "dashboard", "build", str(lying.store), "--out", str(site))
     assert built.exit_code == 0, built.text
     (page,) = (site / "models").glob("toy-mlp*.html")
     assert WAITING in page.read_text(encoding="utf-8")

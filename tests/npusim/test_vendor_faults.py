@@ -74,7 +74,7 @@ def run_ops(folder: Path, faults: str) -> tuple[int, dict[str, dict[str, Any]]]:
     fixed = ("--dtype", "float32", "--samples", "4", "--store", str(folder / "store"), "--threads", "1")
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "torchgauge", "ops", "--device", "npu", "--ops", OPERATORS),
+            *(sys.executable, "-m", "torchgauge", "ops", "judge", "--device", "npu", "--ops", OPERATORS),
             *("--variant", "forward,expanded,large", *fixed),
         ],
         env={

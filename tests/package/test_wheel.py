@@ -242,9 +242,7 @@ def test_the_installed_wheel_measures_and_publishes(installed):
     done = run_installed(installed, "run", "toy", *common, "--store", "store", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["counts"] == {"pass": 1}
-    done = run_installed(
-        installed, "dashboard", "build", "--plotly", "none", "store", "--out", "site-of-store"
-    )
+    done = run_installed(installed, "dashboard", "build", "store", "--out", "site-of-store")
     assert done.returncode == 0, done.stderr
     assert "noop" in (installed / "site-of-store" / "compatibility.html").read_text(encoding="utf-8")
 

@@ -1,42 +1,14 @@
-"""Secrets are replaced in what other processes say: in each form that is promised, and in nothing else."""
+"""Secrets are replaced in what other processes print: their values, and nothing else."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote, quote_plus
 
 import pytest
 
 from torchgauge.processes.known_secrets import MASK, SHORTEST, KnownSecrets, known_secrets
 
-SECRET = 'pa/ss "w\\ord+with% é-everything'
-TOKEN = "hf_" + "aB3" * 12
-PLAIN = {"MY_TOKEN": "0123456789abcdef", "MY_PASSWORD": SECRET}
-FORMS: dict[str, Callable[[str], str]] = {
-    "itself": str,
-    "in a sentence": lambda s: f"the value {s} is wrong",
-    "in JSON": json.dumps,
-    "in repr": repr,
-    "in an address": lambda s: quote(s, safe=""),
-    "in a path": quote,
-    "in a form": quote_plus,
-    "in hexadecimal": lambda s: s.encode().hex(),
-    "in HEXADECIMAL": lambda s: s.encode().hex().upper(),
-    "in base64": lambda s: base64.b64encode(s.encode()).decode(),
-    "in base64 behind a name": lambda s: base64.b64encode(f"user:{s}".encode()).decode(),
-    "in base64 behind two": lambda s: base64.b64encode(f"u:{s}".encode()).decode(),
-    "in base64 of addresses": lambda s: base64.urlsafe_b64encode(f"us:{s}".encode()).decode(),
-}
-CHANGED: dict[str, Callable[[str], str]] = {
-    "reversed": lambda s: s[::-1],
-    "over lines": "\n".join,
-    "with blanks": " ".join,
-    "in twice base64": lambda s: base64.b64encode(base64.b64encode(s.encode())).decode(),
-    "in other letters": lambda s: s.translate({ord(c): ord(c) + 1 for c in set(s)}),
-}
+PLAIN = {"MY_TOKEN": "0123456789abcdef", "MY_PASSWORD": "pass word+with% everything"}
 
 
 @pytest.fixture
@@ -44,26 +16,13 @@ def secrets(tmp_path: Path) -> KnownSecrets:
     return known_secrets({**PLAIN, "HOME": str(tmp_path)})
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_known_value_is_replaced_in_every_promised_form(
-    secrets: KnownSecrets, form: str, name: str
-) -> None:
-    """Nothing of it but a letter or two at the ends of base64 stays."""
-    said = FORMS[form](PLAIN[name])
-    hidden = secrets.hide(f"before {said} after")
-    assert MASK in hidden
-    assert said not in hidden
-    assert PLAIN[name] not in hidden
-    assert hidden.startswith("before ")
-    assert hidden.endswith(" after")
-
-
-@pytest.mark.parametrize("form", CHANGED)
-def test_a_changed_value_is_not_caught_and_nobody_says_it_is(secrets: KnownSecrets, form: str) -> None:
-    """The page says so: who wants to tell a secret that it has can."""
-    said = CHANGED[form](PLAIN["MY_TOKEN"])
-    assert secrets.hide(said) == said
+def test_a_known_value_is_replaced_wherever_it_stands(secrets: KnownSecrets, name: str) -> None:
+    """In a sentence, in JSON and twice in a line."""
+    value = PLAIN[name]
+    assert (
+        secrets.hide(f'the value {value} of {{"a": "{value}"}}') == f'the value {MASK} of {{"a": "{MASK}"}}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,34 +43,10 @@ def test_the_path_of_a_secret_is_no_secret(tmp_path: Path) -> None:
     assert known_secrets({"TLS_KEY": str(file), "HOME": str(tmp_path)}).hide(f"no {file}") == f"no {file}"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ghp_" + "a1B2" * 9,
-        "github_pat_" + "a1B2_" * 12,
-        "glpat-" + "a1B2-" * 5,
-        TOKEN,
-        "npm_" + "a1B2" * 9,
-        "xoxb-1234567890-abcdefghij",
-        "sk-proj-" + "a1B2" * 12,
-        "AKIA" + "ABCD" * 4,
-        "AIza" + "aB3dE" * 7,
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
-        "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\ndef\n-----END OPENSSH PRIVATE KEY-----",
-        "-----BEGIN PRIVATE KEY-----\nabc\ncut off here",
-    ],
-)
-def test_the_form_of_a_token_is_enough(secrets: KnownSecrets, text: str) -> None:
-    """It may come from a file that we never read."""
-    assert secrets.hide(f"found: {text}") == f"found: {MASK}"
-
-
 def test_passwords_in_addresses_are_replaced(tmp_path: Path) -> None:
-    """Those of our environment wherever they stand, others where they stand in an address."""
+    """Those of our environment, wherever they stand."""
     found = known_secrets({"PIP_INDEX_URL": "https://me:let-me-in-now@host/simple", "HOME": str(tmp_path)})
     assert found.hide("said let-me-in-now") == f"said {MASK}"
-    assert found.hide("git clone https://a:b@host/x") == f"git clone https://{MASK}@host/x"
-    assert found.hide("see https://host:8080/a@b") == "see https://host:8080/a@b"
 
 
 def test_the_token_file_of_the_hub_counts(tmp_path: Path) -> None:
@@ -121,17 +56,6 @@ def test_the_token_file_of_the_hub_counts(tmp_path: Path) -> None:
     (folder / "token").write_text("an-old-kind-of-token\n")
     assert known_secrets({"HOME": str(tmp_path)}).hide("an-old-kind-of-token") == MASK
     assert known_secrets({"HF_HOME": str(folder)}).hide("an-old-kind-of-token") == MASK
-
-
-@pytest.mark.parametrize("size", [SHORTEST, 12, 15])
-def test_a_half_at_a_cut_is_replaced(secrets: KnownSecrets, size: int) -> None:
-    """Messages are cut off, and so is the middle of a long log."""
-    token = PLAIN["MY_TOKEN"]
-    assert secrets.hide(f"it is {token[:size]}") == f"it is {MASK}"
-    assert secrets.hide(f"it is {token[:size]}…") == f"it is {MASK}…"
-    assert secrets.hide(f"{token[-size:]} it was") == f"{MASK} it was"
-    log = f"begin {token[:size]}\n[... 9 bytes left out ...]\n{token[-size:]} end"
-    assert secrets.hide(log) == f"begin {MASK}\n[... 9 bytes left out ...]\n{MASK} end"
 
 
 def test_a_secret_of_several_lines_is_replaced_line_by_line(tmp_path: Path) -> None:

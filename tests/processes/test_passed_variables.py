@@ -150,7 +150,6 @@ def test_the_list_is_told_in_the_documentation() -> None:
 IN_THE_MEASURED_PROCESS = {
     "devices/fingerprint.py",
     "devices/probe_child.py",
-    "harness/executors/ray/cluster_facts.py",
     "harness/worker/compilation.py",
     "harness/worker/host.py",
     "harness/worker/kept_state.py",

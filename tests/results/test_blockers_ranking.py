@@ -231,7 +231,7 @@ def test_a_static_census_in_the_store_is_used(tmp_path: Path) -> None:
     folder = tmp_path / "census"
     folder.mkdir()
     (folder / "static-d-2.9.0.json").write_text(
-        json.dumps({"device": "d", "operators": {"aten::strange": "missing"}}), "utf-8"
+        json.dumps({"device": "d", "operators": {"aten::strange": "missing"}, "at": 1.0}), "utf-8"
     )
     (folder / "static-d-0.json").write_text("{", "utf-8")
     found = {line.name: line for line in asked(store, MODELS).never_run}

@@ -21,7 +21,6 @@ from torchgauge.results.publication import publish_again
 from torchgauge.results.store import Store
 
 CHILD = Path(__file__).with_name("store_child.py")
-DATA = Path(__file__).with_name("data")
 TORCHGAUGE = (sys.executable, "-c", "from torchgauge.cli.main import main; main()")
 
 
@@ -137,7 +136,7 @@ def test_a_torn_line_is_found_until_the_run_goes_on(store: Store, build) -> None
 
 
 def test_a_run_without_a_seal_is_read_whole(two: Store) -> None:
-    """As an older torchgauge published it: sound, until a page of a table fails its checksum."""
+    """As a kill before the seal leaves it: sound, until a page of a table fails its checksum."""
     (two.run("run-1").path / "seal.json").unlink()
     assert found(two) == []
     assert check_store(two).sealed == ("run-2",)
@@ -158,11 +157,3 @@ def test_the_command_ends_with_three_where_anything_is_wrong(two: Store) -> None
     said = json.loads(plain.stdout)
     assert (plain.returncode, said["exit_code"]) == (3, 3)
     assert [each["path"] for each in said["findings"]] == ["tables/summaries/run-1.parquet"]
-
-
-@pytest.mark.parametrize("version", ["v0", "v1", "v4"])
-def test_stores_of_older_versions_are_sound(tmp_path: Path, version: str) -> None:
-    """Written before there were seals, and read as they are."""
-    check = check_store(Store.open(shutil.copytree(DATA / version, tmp_path / version)))
-    assert check.runs
-    assert (check.sealed, check.findings) == ((), ())

@@ -148,7 +148,7 @@ def test_a_smoke_run_is_no_share_of_all_operators(tmp_path):
     found = card(tmp_path / "store", operators=rows)
     assert told(found, "testing.operators") == ("unknown", 0, 6)
     assert "50 of 692" in item(found, "testing.operators").because
-    assert item(found, "testing.operators").command == "torchgauge ops --device other --tier full"
+    assert item(found, "testing.operators").command == "torchgauge ops judge --device other --tier full"
 
 
 def test_a_share_is_decided_where_nothing_missing_can_change_it(tmp_path):

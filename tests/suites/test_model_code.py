@@ -87,7 +87,7 @@ def test_a_run_goes_on_over_the_code_of_its_plan_alone_and_the_next_run_names_wh
     assert "differs: code of torchbench/llama: " in compared
     assert "lennard_jones:" not in "".join(x for x in compared.splitlines() if x.startswith("differs"))
     assert "what differs is the hour" not in compared
-    trend = cli("trend", *store).stdout
+    trend = cli("results", "trend", *store).stdout
     assert ": torchbench/llama" in trend
     assert "model code changed on" in trend
 

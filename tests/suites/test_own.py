@@ -67,7 +67,7 @@ def loss(output, x, **named):
     return output.square().mean()
 """
 BAD = """
-import copy
+import functools
 import sys
 import threading
 import numpy
@@ -125,6 +125,53 @@ def crossed():
 
 def elsewhere():
     return torch.nn.Linear(2, 2), (torch.ones(2, 2, device="meta"),)
+
+def by_default():
+    torch.set_default_device("meta")
+    return torch.nn.Linear(2, 2), (torch.ones(2, 2, device="cpu"),)
+
+def raising():
+    raise ValueError("of its own")
+    return None
+
+def of_two():
+    return torch.nn.Bilinear(2, 2, 2), torch.ones(3, 2), torch.ones(3, 2)
+
+def exported():
+    inputs = (torch.ones(2, 2),)
+    return torch.export.export(torch.nn.Linear(2, 2), inputs).module(), inputs
+
+def partial():
+    network = torch.nn.Sequential(torch.compile(torch.nn.Linear(2, 2)))
+    return functools.partial(network.forward), (torch.ones(2, 2),)
+
+def lightning():
+    module = torch.nn.Linear(2, 2)
+    module.example_input_array = torch.ones(2, 2)
+    return module
+"""
+OF_A_COMMAND = """
+import argparse
+import torch
+
+wanted = argparse.ArgumentParser()
+wanted.add_argument("width")
+wanted.parse_args()
+
+def model():
+    return torch.nn.Linear(2, 2), (torch.ones(2, 2),)
+"""
+UNTRAINABLE = """
+import torch
+
+def frozen():
+    return torch.nn.Linear(2, 2).requires_grad_(False), (torch.ones(2, 2),)
+
+def model():
+    return torch.nn.Linear(2, 2), (torch.ones(2, 2),)
+
+def loss(output, x):
+    return output - x
 """
 
 
@@ -182,8 +229,8 @@ def good(folder: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Resu
 @pytest.fixture(scope="session")
 def bad(folder: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Result]]:
     """Every function of the bad file, with its rows."""
-    done = run(folder, "bad.py", "--config", "eager", "--store", "bad")
-    return done, rows_of(folder / "bad")
+    done = run(folder, "bad.py", "--config", "eager", "--store", "bad-results")
+    return done, rows_of(folder / "bad-results")
 
 
 def test_each_function_that_returns_something_is_a_model(good: Any) -> None:
@@ -236,6 +283,11 @@ def test_a_series_is_named_by_file_function_and_workload(good: Any, folder: Path
         (group,) = json.loads(done.stdout)["groups"]
         assert group["cases"][0]["case"]["workload"]["suite"] == "bench.good.py"
         assert group["recipe"]["file"] == str(folder / "bench" / "good.py")
+    words = ("bench/good.py::named", "bad.py", "--device", "cpu", "--config", "eager", "--json")
+    groups = json.loads(typed(folder, "plan", *words).stdout)["groups"]
+    suites = [group["cases"][0]["case"]["workload"]["suite"] for group in groups]
+    assert suites.count("bench.good.py") == 1
+    assert suites.count("bad.py") == BAD.count("\ndef ")
     done = typed(folder, "plan", "odd name.py", "--device", "cpu", "--config", "eager")
     assert done.stdout.startswith("odd_name.py/größe:inference:float32:b1:eager@cpu")
 
@@ -257,7 +309,17 @@ def test_a_series_is_named_by_file_function_and_workload(good: Any, folder: Path
         ("lacking", Status.SKIPPED, "bad.py imports nosuchpackage, which is neither beside it nor installed"),
         ("on_a_gpu", Status.ERROR, "bad.py: on_a_gpu() needs a device that is not here ("),
         ("crossed", Status.ERROR, "mat1 and mat2 shapes cannot be multiplied (3x5 and 2x2)"),
-        ("elsewhere", Status.ERROR, "Cannot copy out of meta tensor; no data!"),
+        ("elsewhere", Status.ERROR, "bad.py: elsewhere() returned tensors on device meta, without values."),
+        (
+            "by_default",
+            Status.ERROR,
+            "bad.py: by_default() returned tensors on device meta, without values (bad.py sets the",
+        ),
+        ("raising", Status.ERROR, "ValueError: of its own (bad.py, line 66)"),
+        ("of_two", Status.PASS, ""),
+        ("exported", Status.PASS, ""),
+        ("partial", Status.PASS, ""),
+        ("lightning", Status.PASS, ""),
         ("growing", Status.PASS, ""),
         ("uncopyable", Status.PASS, ""),
     ],
@@ -271,14 +333,39 @@ def test_what_a_function_does_wrong_ends_itself_alone(
     assert reason in row.reason
 
 
+def test_a_module_below_a_partial_is_measured_without_compiled_parts(bad: Any) -> None:
+    """Else eager would run the compiled code of the file, and the module would stay on the host."""
+    realised = bad[1]["partial inference"].realised
+    assert realised.parameters == 6
+    assert "the file compiles its module; each configuration compiles its own" in realised.notes
+
+
+def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
+    """The configuration's own compiler gets the whole network, as it would without the file's."""
+    done = run(folder, "bad.py::partial", "--config", "inductor", "--no-warm-compile", "--store", "compiled")
+    row = rows_of(folder / "compiled")["partial inference"]
+    assert (row.status, row.case.configuration.name) == (Status.PASS, "inductor"), done.stderr
+    counts = {each.metric: each.median for each in row.summaries}
+    assert (counts["graph_count"], counts["graph_breaks"]) == (1, 0)
+
+
 @pytest.mark.parametrize(
     ("word", "message", "hint"),
     [
         ("absent.py", "absent.py: there is no such file", "ls ."),
-        ("bench/", "bench/ is a folder", "a file in it: torchgauge run bench/good.py"),
-        ("./bench", "./bench is a folder", "a file in it: torchgauge run bench/good.py"),
+        ("abd.py", "abd.py: there is no such file", "torchgauge run bad.py"),
+        ("bad", "./bad: there is no such file", "torchgauge run bad.py"),
+        ("bench/", "bench/ is a folder", "torchgauge run bench/good.py"),
+        ("bench", "./bench is a folder", "torchgauge run bench/good.py"),
+        (".git", ".git is a folder without Python files", "the path of a Python file"),
         ("notes.ipynb", "notes.ipynb is not a Python file", "a file whose name ends in .py"),
-        ("empty.py", "empty.py: no model: it defines no function", "def model(): return "),
+        ("empty.py", "empty.py: no model: it has no function at its top level", "def model(): return "),
+        (
+            "helpers.py::first",
+            "helpers.py::first: first is not a model: it takes x, y;",
+            "def model(): return ",
+        ),
+        ("bad.py:exits", "bad.py:exits: a file and its function have two colons", "bad.py::exits"),
         (
             "helpers.py",
             "helpers.py: no model: first: it takes x, y; a model takes nothing, or batch",
@@ -303,6 +390,24 @@ def test_a_word_that_names_no_model_is_refused(
     assert message in error.message
     assert error.hint.startswith(hint) or f"/{hint}" in error.hint
     assert not (folder / "torchgauge-results").exists()
+
+
+def test_what_a_file_does_wrong_as_a_whole_is_told_with_its_name(tmp_path: Path) -> None:
+    """A file that reads arguments; a loss that is not a scalar, parameters that need no gradient."""
+    (tmp_path / "command.py").write_text(OF_A_COMMAND)
+    (tmp_path / "untrainable.py").write_text(UNTRAINABLE)
+    words = ("command.py", "untrainable.py", "--mode", "training", "--config", "eager", "--store", "whole")
+    done = run(tmp_path, *words)
+    rows = results(
+        Store.open(tmp_path / "whole").run(next((tmp_path / "whole" / "runs").iterdir()).name).journal_path
+    )
+    told = {f"{row.case.workload.suite} {row.case.workload.model}": row.reason for row in rows}
+    said = "command.py, while it was imported, called sys.exit(2). Try: if __name__ == "
+    assert said in told["command.py model"], done.stderr
+    said = "untrainable.py: loss() returned a tensor of shape (2, 2), not a scalar. Try: loss.mean()"
+    assert said in told["untrainable.py model"]
+    said = "untrainable.py: frozen() returned a module whose parameters all have requires_grad=False"
+    assert said in told["untrainable.py frozen"]
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path, typed: Any) -> None:

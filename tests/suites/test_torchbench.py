@@ -397,7 +397,7 @@ def test_a_package_that_went_away_is_told_by_each_command(tmp_path: Path, fake_t
     verdicts = json.loads(cli("compare", "latest~1", "latest", "--store", store, "--json").stdout)["verdicts"]
     assert [each["metric"] for each in verdicts if each["verdict"] == "broken"] == ["status", "status"]
     assert "broken" in cli("compare", "latest~1", "latest", "--store", store).stdout
-    told = cli("triage", "--store", store).stdout
+    told = cli("results", "triage", "--store", store).stdout
     assert told.count("1 case passed before and is skipped or unsupported now") == 2
 
 

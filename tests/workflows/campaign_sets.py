@@ -16,11 +16,25 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 import stored_runs
 from stored_runs import BEGIN, TOLERANCE, case, environment, result
 
+from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.records import Accuracy, Case, PlannedCase, Result, Status, digest
 from torchgauge.results.journal import RunState
 from torchgauge.results.journal_record import split_line
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, terms_of
+from torchgauge.workflows.ingest.counted_once import whole_pools
+from torchgauge.workflows.ingest.intake import (
+    Candidate,
+    Reception,
+    Refused,
+    Taken,
+    examine,
+    only_intake,
+    record_refusals,
+    retire_superseded,
+    take,
+)
+from torchgauge.workflows.ingest.refusal import RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected
 from torchgauge.workflows.result_set import MANIFEST, Job, Manifest, pack
 
@@ -266,6 +280,30 @@ def write_zip(path: Path, entries: Sequence[tuple[str | zipfile.ZipInfo, bytes]]
         for name, data in entries:
             archive.writestr(name, data, zipfile.ZIP_DEFLATED)
     return path
+
+
+def import_sets(
+    store: Store,
+    paths: Sequence[Path],
+    expected: Expected,
+    clock: Clock = SYSTEM_CLOCK,
+) -> tuple[list[Taken], list[Refused]]:
+    """Take the sets at ``paths`` as a collection does, without the names of artifacts."""
+    found = [examine(path, expected, named=False) for path in paths]
+    taken: list[Taken] = []
+    refused = [each for each in found if isinstance(each, Refused)]
+    with only_intake(store) as held:
+        valid = [each.valid for each in found if isinstance(each, Candidate)]
+        reception = Reception(held, whole_pools(expected.campaign, valid, held))
+        for candidate in found:
+            if isinstance(candidate, Candidate):
+                try:
+                    taken.append(take(store, candidate, reception, clock))
+                except RefusedSetError as error:
+                    refused.append(Refused(candidate.artifact, error.reason, error.detail))
+        retire_superseded(store, taken, clock)
+        record_refusals(store, refused, clock)
+    return taken, refused
 
 
 def bytes_of(folder: Path, without: Sequence[str] = ("rejected",)) -> dict[str, bytes]:

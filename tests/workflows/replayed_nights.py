@@ -30,7 +30,6 @@ from torchgauge.results.journal import End, Kind, RunState, read, results
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.campaign import read_campaign
-from torchgauge.workflows.ingest.series_check import FOLLOWS
 from torchgauge.workflows.result_set import Job, pack
 
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
@@ -149,7 +148,7 @@ class Nights:
         words += ["--install", leg["install"], "--good-from", "sides/good", "--suspect-from", "sides/suspect"]
         words += ["--store", "history", "--budget", leg["budget"], "--out", f"../confirmed-{self.number}/set"]
         return subprocess.run(
-            [sys.executable, "-m", "torchgauge.cli.main", "ci", "confirm", *words],
+            [sys.executable, "-m", "torchgauge.cli.main", "ci", "suspects", "measure", *words],
             cwd=machine,
             env={**os.environ, "PYTHONPATH": self.path},
             capture_output=True,
@@ -258,9 +257,6 @@ def times(factor: float, model: str = "") -> Edit:
         by_name = {each.metric: each for each in row.measurements if each.samples}
         for name in by_name.keys() & CLOCKED:
             by_name[name] = replace(by_name[name], samples=tuple(v * factor for v in by_name[name].samples))
-        for name, of in FOLLOWS.items():
-            if name in by_name:  # else the door would refuse it: rates follow from the latency beside them
-                by_name[name] = of(by_name["latency"], by_name, row)
         found = tuple(by_name.get(each.metric, each) for each in row.measurements)
         return replace(
             row, measurements=found, summaries=tuple(summarise(each, METRICS[each.metric]) for each in found)

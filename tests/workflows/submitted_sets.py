@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from campaign_sets import Files, Night, bytes_of, write_folder
+from campaign_sets import Files, Night, bytes_of, import_sets, write_folder
 
 from torchgauge.records import METRICS, Measurement, to_plain
 from torchgauge.results.journal import results
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store
-from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.refusal import Reason
 
 Row = dict[str, Any]

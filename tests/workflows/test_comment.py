@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from gate_parts import NEWER, PLAN, RUN, SHA, config_of, event, gate_set, of, pull, report, zipped
+from gate_parts import BASE, FORK, NEWER, PLAN, RUN, SHA, config_of, event, gate_set, of, pull, report, zipped
 from github_server import BOT, TOKEN, Answer, GitHub, serving
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
-from torchgauge.records.comparison import Action, Verdict
+from torchgauge.records.comparison import Action, CodeSource, Verdict
 from torchgauge.workflows.comment import LIMIT, comment_text
 from torchgauge.workflows.gate_plan import GatePlan
 from torchgauge.workflows.gate_received import gather
@@ -27,7 +27,7 @@ from torchgauge.workflows.github_api import ApiError
 from torchgauge.workflows.workflow_event import SkippedError, gate_run
 
 WORKFLOW = (".github/workflows/pr-gate.yml", "pr-gate")
-URL = "https://github.example/owner/project/actions/runs/77"
+SERVER = "https://github.example"
 HOSTILE = "</code> @everyone #1 ${{ secrets.X }} <img src=x> | `x` [a](http://b) --> <!-- torchgauge:pr-gate"
 
 
@@ -54,12 +54,12 @@ def comment(tmp_path: Path, *more: str, told: dict | None = None, artifacts: Pat
     path = tmp_path / "event.json"
     path.write_text(json.dumps(told or event()))
     given = ("--artifacts", str(artifacts)) if artifacts else ()
-    return CliRunner().invoke(cli, ["ci", "comment", "--event", str(path), *given, *more])
+    return CliRunner().invoke(cli, ["ci", "report", "comment", "--event", str(path), *given, *more])
 
 
 def text_of(folder: Path) -> str:
     """The comment about what lies in ``folder``."""
-    return comment_text(gather(folder, RUN, PLAN), name="torchgauge", url=URL)
+    return comment_text(gather(folder, RUN, PLAN), name="torchgauge", server=SERVER)
 
 
 def regression(tmp_path: Path, pool: str = "cpu") -> Path:
@@ -76,11 +76,27 @@ def test_a_fork_s_run_becomes_one_comment_and_one_check_run(tmp_path, github) ->
     text = github.comments[0]["body"]
     assert text.startswith("<!-- torchgauge:pr-gate:torchgauge -->\n### `torchgauge`: Regression")
     assert "**Regression**: 1 worse" in text
+    host = "https://github.example"
+    ours = f"{host}/owner/project"
+    base = f"Base [`{BASE[:12]}`]({ours}/commit/{BASE}) of [`main`]({ours}/tree/main)"
+    head = f"[`{SHA[:12]}`]({host}/{FORK}/commit/{SHA}) of [`topic`]({host}/{FORK}/tree/topic)"
+    assert f"{base}, head {head}, measured by turns on one machine ([run](" in text
     assert "secrets.TOKEN" not in text + done.output  # the title of the pull request is not looked at
     assert [(each["conclusion"], each["head_sha"]) for each in github.check_runs] == [("failure", SHA)]
     assert comment(tmp_path, artifacts=tmp_path / "artifacts").exit_code == 0
     assert (len(github.comments), len(github.check_runs)) == (1, 1)
     assert TOKEN not in done.output + (tmp_path / "summary.md").read_text()
+
+
+def test_what_a_set_says_of_its_code_makes_no_link(tmp_path) -> None:
+    """Its commit is shown; its branch and its address are a stranger's words."""
+    said = CodeSource(NEWER, "[x](https://evil.example)", "https://evil.example/owner/project")
+    made = report(of(Verdict.UNCHANGED))
+    made = replace(made, base=replace(made.base, source=said), head=replace(made.head, source=said))
+    gate_set(tmp_path / "artifacts", made)
+    text = text_of(tmp_path / "artifacts")
+    assert f"Base `torch==2.12.0` (`{NEWER[:12]}`), head `torch==2.13.0` (`{NEWER[:12]}`)." in text
+    assert "evil" not in text
 
 
 @pytest.mark.parametrize(
@@ -260,7 +276,7 @@ def test_sixteen_pools_of_a_thousand_cases_fit_and_more_are_judged_and_counted(t
     found = gather(tmp_path / "a", RUN, GatePlan(("fine", "cpu")))
     fine, one = found.received
     received = (fine, *(replace(one, pool=f"pool-{number}") for number in range(16)))
-    text = comment_text(replace(found, received=received), name="torchgauge", url=URL)
+    text = comment_text(replace(found, received=received), name="torchgauge", server=SERVER)
     assert len(text) < LIMIT
     assert all(f"| `pool-{number}` | Regression |" in text for number in range(16))
     assert "1 more pool is not shown: 1 Pass." in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from replayed_nights import BLOCKS, BUILD, NIGHTS, Edit, Nights, copied, measured, steady, times
+from replayed_nights import BUILD, Nights, copied, measured, times
 
 from torchgauge import registry
-from torchgauge.records import Result
-from torchgauge.results.journal import results
-from torchgauge.results.store import RunFolder
 from torchgauge.results.trends.trend_outcomes import TrendState, read_outcomes
-from torchgauge.workflows.ingest.refusal import RefusedSetError
-from torchgauge.workflows.ingest.series_check import check_series
 
 PLUGIN = Path(__file__).resolve().parents[1] / "faults_plugin"
 FACTOR = 20.0
@@ -58,81 +52,3 @@ def test_a_slower_token_is_suspected_measured_again_and_red(known: Nights, tmp_p
     assert outcome.state is TrendState.CONFIRMED
     red = nights.gate()
     assert (red.exit_code, "confirmed tonight: writers/slow" in red.output) == (1, True)
-
-
-def changed(metric: str, factor: float, first: int = 0) -> Edit:
-    """Rows whose samples of ``metric``, from the block ``first`` on, are ``factor`` times as large."""
-
-    def edit(row: Result) -> Result:
-        found = {each.metric: each for each in row.measurements}[metric]
-        assert found.samples
-        samples = (*found.samples[:first], *(factor * one for one in found.samples[first:]))
-        made = replace(found, samples=samples)
-        measurements = tuple(made if each is found else each for each in row.measurements)
-        return replace(row, measurements=measurements)
-
-    return edit
-
-
-LIES = {
-    "a first token later than the last": changed("first_token_time", 50.0),
-    "tokens that take hardly any time": changed("output_token_time", 1e-3),
-    "tokens in four fifths of their time": lambda row: changed("output_token_time", 0.8)(
-        changed("first_token_time", 0.8)(row)
-    ),
-    "fifty times as many tokens": lambda row: changed("throughput", 50.0)(
-        replace(row, facts=tuple((k, 50 * v if k == "items_per_step" else v) for k, v in row.facts))
-    ),
-    "twice the prefill": changed("prefill_rate", 2.0),
-    "one block of a higher rate": changed("decode_rate", 1.001, first=BLOCKS - 1),
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_token_times_that_are_not_of_the_generation_are_refused(known: Nights, lie: str) -> None:
-    """Rows of a run are taken as they are, and not with one of its series made larger."""
-    (row,) = steady(RunFolder(known.folder / "first"))
-    check_series(row)
-    with pytest.raises(RefusedSetError, match="is not that of its latency"):
-        check_series(LIES[lie](row))
-
-
-REFUSED = {
-    "a first token of minus a second": ("take no time", changed("first_token_time", -1.0)),
-    "a 90th percentile above the 99th": ("of a higher rank", changed("inter_token_p90", 100.0)),
-}
-
-
-@pytest.mark.parametrize("lie", REFUSED)
-def test_impossible_times_of_tokens_are_refused(known: Nights, lie: str) -> None:
-    """Whatever stands beside them."""
-    said, edit = REFUSED[lie]
-    (row,) = steady(RunFolder(known.folder / "first"))
-    with pytest.raises(RefusedSetError, match=said):
-        check_series(edit(row))
-
-
-def test_bandwidth_without_the_times_of_tokens_is_refused(known: Nights) -> None:
-    """Nothing would be left to hold it against."""
-    (row,) = results(RunFolder(known.folder / "first").journal_path)
-    times_of_tokens = {"first_token_time", "output_token_time", "prefill_rate", "decode_rate"}
-    kept = tuple(each for each in row.measurements if each.metric not in times_of_tokens)
-    assert len(kept) == len(row.measurements) - 4
-    with pytest.raises(RefusedSetError, match="of other blocks"):
-        check_series(replace(row, measurements=kept))
-
-
-def test_bandwidth_of_other_bytes_in_one_block_is_refused(known: Nights) -> None:
-    """Weights have one size: read again from the rows as they were measured."""
-    (row,) = results(RunFolder(known.folder / "first").journal_path)
-    check_series(row)
-    with pytest.raises(RefusedSetError, match="its decode_bandwidth is not"):
-        check_series(changed("decode_bandwidth", 2.0, first=1)(row))
-
-
-def test_a_night_with_a_lie_about_its_tokens_is_not_taken(known: Nights, tmp_path: Path) -> None:
-    """The door refuses the shard, and the night lacks it: not green."""
-    nights = copied(known, tmp_path / "repository")
-    night = nights.night(changed("prefill_rate", 2.0))
-    assert night.exit_code == 3
-    assert len(nights.store.run_ids()) == NIGHTS

@@ -44,15 +44,30 @@ def test_what_was_collected_is_put_over_the_history(history: Path, collected: Pa
     assert (history / ".git" / "config").read_text() == "ours"
 
 
-def test_the_list_of_contributors_is_its_owners(history: Path, collected: Path) -> None:
-    """What a night hands on is older, or forged: a revoked key stays revoked, and none is added."""
-    (collected / "contributors.yml").write_text("an older list")
-    (collected / "runs" / "a" / "contributors.yml").write_text("of a run")
-    assert add_files(collected, history) == 3
-    assert not (history / "contributors.yml").exists()
-    (history / "contributors.yml").write_text("the owners' list")
-    add_files(collected, history)
-    assert (history / "contributors.yml").read_text() == "the owners' list"
+def test_tables_stay_behind(history: Path, collected: Path) -> None:
+    """They are made from the journals, here: nobody hands on a table, a seal or what was published."""
+    for name in ("tables/results/a.parquet", "compacted/2026-01/x.json", "history.json"):
+        (collected / name).parent.mkdir(parents=True, exist_ok=True)
+        (collected / name).write_text("theirs")
+    for name in ("run.json", "seal.json"):
+        (collected / "runs" / "a" / name).write_text("theirs")
+    assert add_files(collected, history) == 2
+    assert not [path for path in history.rglob("*") if path.is_file() and path.read_text() == "theirs"]
+
+
+@pytest.mark.parametrize("place", ["runs", "runs/a", "runs/a/plan.json"])
+def test_nothing_is_written_through_a_link(
+    history: Path, collected: Path, tmp_path: Path, place: str
+) -> None:
+    """A link in the history leads out of it."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (history / place).parent.mkdir(parents=True, exist_ok=True)
+    (history / place).symlink_to(outside / "file" if place.endswith(".json") else outside)
+    with pytest.raises(UsageError, match="is a link or a folder"):
+        add_files(collected, history)
+    assert list(outside.iterdir()) == []
+    assert (history / "store.json").read_text() == "old"
 
 
 def settings(folder: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_night_confirms_what_it_suspects_and_is_judged_after_that():
     collect, confirm, settle = (jobs[name] for name in ("collect", "confirm", "settle"))
     runs = [step.get("run", "") for step in collect["steps"]]
     handed_on = next(i for i, step in enumerate(collect["steps"]) if "upload" in step.get("uses", ""))
-    listed = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci suspects "))
+    listed = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci suspects list "))
     assert handed_on < listed
     assert jobs["publish"]["needs"] == ["plan", "collect"]  # and waits for no job that measures again
     assert confirm["strategy"]["matrix"] == "${{ fromJSON(needs.collect.outputs.matrix) }}"
@@ -149,7 +149,7 @@ def test_what_parses_the_sets_of_a_night_writes_nothing():
     assert set(writing("nightly")) == {"publish", "publish-answers", "issues"}
     for job in writing("nightly").values():
         text = str(job)
-        for parses in ("ci collect", "ci settle", "ci suspects", "pattern"):
+        for parses in ("ci collect", "ci suspects settle", "ci suspects list", "pattern"):
             assert parses not in text
 
 

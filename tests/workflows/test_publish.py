@@ -11,11 +11,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from campaign_sets import FixedClock, Night
+from campaign_sets import FixedClock, Night, import_sets
 
 from torchgauge.errors import DataFileError, InfrastructureError, UsageError
+from torchgauge.results.comparing.comparison_store import comparison_ids
 from torchgauge.workflows.collect import collect
-from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.refusal import Reason
 from torchgauge.workflows.ingest.removal import remove_run, tombstones
 from torchgauge.workflows.publish import (
@@ -123,32 +123,13 @@ def test_a_truncated_history_file_is_refused(night: Night) -> None:
         read_state(guard)
 
 
-@pytest.mark.parametrize("name", ["99991231T235959Z-00000000", "0", "CON", "index.html", "run-1"])
-def test_a_store_with_a_run_of_no_true_name_is_not_published(night: Night, name: str) -> None:
-    """Whoever put it there: order, files and links of the site would be made of it."""
-    build = Built()
-    shutil.copytree(night.store.path / "runs" / night.run_id(), night.store.path / "runs" / name)
-    with pytest.raises(InfrastructureError, match=f"1 run has names .*: {name}"):
-        publish(night.store, night.path / "history.json", build, clock=night.clock)
-    shutil.rmtree(night.store.path / "runs" / name)
-    table = night.store.table_path("results", night.run_id())
-    shutil.copy(table, table.with_name(f"{name}.parquet"))
-    with pytest.raises(InfrastructureError, match=f"1 run has names .*: {name}"):
-        publish(night.store, night.path / "history.json", build, clock=night.clock)
-    assert build.times == 0
-
-
 @pytest.mark.parametrize("name", ["99991231T235959Z-00000000", "0", "CON", "index.html"])
-def test_a_store_with_an_ab_run_of_no_true_name_is_not_published(night: Night, name: str) -> None:
+def test_an_ab_run_of_no_true_name_is_left_out(night: Night, name: str) -> None:
     """The site has a page of A/B runs, in the order of their names."""
-    build = Built()
-    folder = night.store.path / "comparisons" / "20260528T201000Z-0000000a"
-    folder.mkdir(parents=True)
-    publish(night.store, night.path / "history.json", build, clock=night.clock)
-    folder.rename(folder.with_name(name))
-    with pytest.raises(InfrastructureError, match=f"1 run has names .*: {name}"):
-        publish(night.store, night.path / "history.json", build, clock=night.clock)
-    assert build.times == 1
+    shutil.copytree(night.store.path / "runs" / night.run_id(), night.store.path / "comparisons" / name)
+    publish(night.store, night.path / "history.json", Built(), clock=night.clock)
+    assert list(night.store.left_out) == [name]
+    assert comparison_ids(night.store) == ()
 
 
 def test_what_counts_as_shrinking() -> None:

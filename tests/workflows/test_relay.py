@@ -64,7 +64,7 @@ def store_of(tmp_path: Path, *rows) -> str:
 
 
 def report(*words: str):
-    return CliRunner().invoke(cli, ["ci", "report", *words])
+    return CliRunner().invoke(cli, ["ci", "report", "upstream", *words])
 
 
 def test_the_two_callbacks_of_a_job_have_the_relay_s_form(tmp_path, github) -> None:

@@ -11,11 +11,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from campaign_sets import SHA, Night, files_of
+from campaign_sets import SHA, Night, files_of, import_sets
 
 from torchgauge.errors import UsageError
 from torchgauge.results.journal import RunState, results
-from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.validator import validate
 from torchgauge.workflows.plain_text import is_plain, plain, plain_values
 

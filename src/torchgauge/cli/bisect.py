@@ -37,19 +37,20 @@ def command(model: str, **options: Any) -> None:
     from torchgauge.harness.ab.quick_measure import QuickCase, measure_case
     from torchgauge.harness.bisect.bisection import EXIT_CODES, Bisection
     from torchgauge.harness.bisect.builds import load_builds, named_builds
+    from torchgauge.harness.planning.selection import suites_and_models
     from torchgauge.records import to_plain
     from torchgauge.results.store import Store
 
     if bool(options["file"]) == bool(options["named"]):
         raise UsageError("no list of builds" if not options["file"] else "two lists of builds",
                          hint="give --builds FILE, or --build LABEL=PYTHON twice")  # fmt: skip
-    if model.count("/") != 1 or not all(model.split("/")):
-        raise UsageError(
-            f"{model!r} is not a SUITE/MODEL", hint="torchgauge suites list, then suites show SUITE"
-        )
+    suites, models = suites_and_models((model,))
+    if len(models) != 1 or models[0].count("/") != 1 or not all(models[0].split("/")):
+        hint = "torchgauge suites list, then suites show SUITE; of a file of yours: mine.py::model"
+        raise UsageError(f"{model!r} is not a SUITE/MODEL", hint=hint)
     builds = load_builds(Path(options["file"])) if options["file"] else named_builds(options["named"])
     names = ("device", "mode", "config", "dtype", "size")
-    case = QuickCase(model, **{name: options[name] for name in names})
+    case = QuickCase(models[0], **{name: options[name] for name in names}, word=suites[0])
     store = Store.open(options["store"], create=True)
     bisection = Bisection(
         store,

@@ -1,10 +1,12 @@
-"""``torchgauge blockers``."""
+"""``torchgauge ops blockers``."""
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from torchgauge.cli.answer import forms, say_json
+from torchgauge.cli.answer import asides, forms, say_json
 from torchgauge.cli.option_values import CommaList
 from torchgauge.cli.results import STORE
 
@@ -37,9 +39,9 @@ def command(
 ) -> None:
     """Rank operators that a device lacks by the models that each would unblock.
 
-    Rests on the rows of `torchgauge ops` and of models in the store, and on the census of what models need.
+    Reads the rows of `torchgauge ops judge` and of models in the store, and the census of models.
 
-    Example: torchgauge blockers --device DEVICE
+    Example: torchgauge ops blockers --device DEVICE
     """
     from pathlib import Path
 
@@ -54,17 +56,21 @@ def command(
         raise UsageError("no device is named", hint="--device NAME; torchgauge results list shows the runs")
     opened, data = Store.open(store), load(Path(census) if census else None)
     known = sorted({each.suite for each in data.models})
+    gaps: set[str] = set()
     found = []
     for name in device:
         evidence = evidence_of(opened, name)
+        gaps.update(evidence.gaps)
         _check_suites(suites, {*known, *(row.suite for row in evidence.models)})
         question = Question(evidence, data, path, suites)
         found += [blockers(question, each) for each in dtype or dtypes_of(evidence)]
+    asides((), sorted(gaps))
     if form == "json":
         say_json([as_plain(each) for each in found])
-        return
-    render = {"csv": csv_of, "markdown": markdown_of, "text": terminal_of}[form]
-    click.echo(render(found), nl=False)
+    else:
+        render = {"csv": csv_of, "markdown": markdown_of, "text": terminal_of}[form]
+        click.echo(render(found), nl=False)
+    sys.exit(3 if gaps else 0)
 
 
 def _check_suites(suites: tuple[str, ...], known: set[str]) -> None:

@@ -44,8 +44,8 @@ def command(
     In order, with the share of each before the ten answers, of which what is left is for those after it:
     identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models 180 s; then what they left,
     collectives where there are two devices, and all_ops. The same command goes on where it ended: what is
-    done is not repeated. FOLDER holds report.html, report.md, bundle for a maintainer (torchgauge ci
-    receive), and the store.
+    done is not repeated. FOLDER holds report.html, report.md, bundle (for a pull request to a
+    branch of results), and the store.
 
     Exit codes: 0 all answers are yes, 1 something was found, 2 usage, 3 no device or an answer is unknown,
     130 interrupted.
@@ -53,11 +53,10 @@ def command(
     Example: torchgauge bringup --device DEVICE --out bringup
     """
     from torchgauge.harness.bringup.bringup_run import bringup_run
-    from torchgauge.harness.bringup.page import terminal_of, write_pages
+    from torchgauge.harness.bringup.page import terminal_of, write_bundle, write_pages
     from torchgauge.harness.bringup.report import report_of
     from torchgauge.harness.bringup.state import Asked, Bringup
     from torchgauge.records import to_plain
-    from torchgauge.workflows.bringup_bundle import write_bundle
 
     folder = Path(out)
 

@@ -1,4 +1,4 @@
-"""``torchgauge census``."""
+"""``torchgauge ops census``."""
 
 from __future__ import annotations
 
@@ -16,19 +16,11 @@ from torchgauge.counted import counted
 @click.command("census")
 @click.option("--static", "static", is_flag=True, help="ask the dispatcher; nothing runs on the device")
 @click.option("--record", is_flag=True, help="run models on a device and record what they dispatch")
-@click.option("--refused", is_flag=True, help="find where packages look at the name of a device")
-@click.option(
-    "--package",
-    "packages",
-    type=CommaList(),
-    default=("torch",),
-    help="of --refused: packages (default: torch)",
-)
 @click.option(
     "--device",
     type=CommaList(),
     default=(),
-    help="of --static, --record and --refused: devices, for example D or D1,D2",
+    help="of --static and --record: devices, for example D or D1,D2",
 )
 @click.option("--suite", type=CommaList(), default=(), help="suites (default: all that are there)")
 @click.option("--models", "--model", "models", type=CommaList(), default=(), help="names, globs or /regex/")
@@ -42,30 +34,25 @@ from torchgauge.counted import counted
 @click.option("--timeout", type=Seconds(), help="of --record: deadline of one recording (600)")
 @PYTHON
 @store_option("where --static is kept")
-@click.option("--csv", "as_csv", is_flag=True, help="every operator, or every refusal, as CSV on stdout")
-@click.option("--markdown", "as_markdown", is_flag=True, help="of --refused: a page for an issue on stdout")
+@click.option("--csv", "as_csv", is_flag=True, help="every operator as CSV on stdout")
 @JSON
-def command(static: bool, record: bool, refused: bool, **options: Any) -> None:
-    """Count operators: those that models dispatch, or (--static) that a device has; or refusals by name.
+def command(static: bool, record: bool, **options: Any) -> None:
+    """Count operators: those that models dispatch, or (--static) that a device has.
 
-    Without --static, --record and --refused the census that ships is shown, or the one in --data.
+    Without --static and --record the census that ships is shown, or the one in --data.
 
-    Example: torchgauge census --suite timm --mode training --path eager
+    Example: torchgauge ops census --suite timm --mode training --path eager
     """
     from torchgauge.errors import UsageError
 
-    if static + record + refused > 1:
-        raise UsageError(
-            "--static, --record and --refused are three kinds of census", hint="name one of them"
-        )
+    if static and record:
+        raise UsageError("--static and --record are two kinds of census", hint="name one of them")
     if (static or record) and not options["device"]:
         raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
     if static:
         _static(options)
     elif record:
         _record(options)
-    elif refused:
-        _refused(options)
     else:
         _show(options)
 
@@ -118,32 +105,6 @@ def _record(options: dict[str, Any]) -> None:
         f"{counted(len(data.opinfo), 'operator has', 'operators have')} samples in PyTorch's database",
         err=True,
     )
-
-
-def _refused(options: dict[str, Any]) -> None:
-    from torchgauge.cli.answer import say_json
-    from torchgauge.harness.interpreter.interpreter import interpreter
-    from torchgauge.harness.refused.lifted import lifted
-    from torchgauge.harness.refused.packages import scan_package
-    from torchgauge.harness.refused.text import as_plain, csv_of, markdown_of, terminal_of
-    from torchgauge.harness.run.campaigns import expand_devices, find_devices
-
-    there = interpreter(options["python"])
-    devices = find_devices(expand_devices(options["device"], there), there) if options["device"] else {}
-    found = [scan_package(there, package) for package in options["packages"]]
-    tried = [
-        each
-        for device in devices.values()
-        if device.torch_type
-        for each in lifted(there.path, device.torch_type)
-    ]
-    if options["as_csv"]:
-        click.echo(csv_of(found), nl=False)
-    if options["as_json"]:
-        say_json(as_plain(found, tried))
-    elif not options["as_csv"]:
-        render = markdown_of if options["as_markdown"] else terminal_of
-        click.echo(render(found, tried), nl=False)
 
 
 def _show(options: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``torchgauge claim``."""
+"""``torchgauge results claim``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command(words: tuple[str, ...], **options: Any) -> None:
 
     Exit codes: 0 supported, 1 refuted, 2 usage, 3 undecided or not measured.
 
-    Example: torchgauge claim "inductor faster than eager" --suite all --device D
+    Example: torchgauge results claim "inductor faster than eager" --suite all --device D
     """
     from torchgauge.results.claims.claim_file import bundled_claims, load_claims
 
@@ -89,7 +89,7 @@ def _chosen(asked: str, own: tuple[Claim, ...], known: tuple[Claim, ...]) -> tup
         return of_file if of_file and not named else (find_claim(asked, known),)
     if own:
         return own
-    raise UsageError("no claim is named", hint="torchgauge claim --list")
+    raise UsageError("no claim is named", hint="torchgauge results claim --list")
 
 
 def _answer(claims: list[Claim], options: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""``torchgauge compat``."""
+"""``torchgauge results compat``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(**options: Any) -> None:
 
     Runs nothing. Exit codes: 0, or 3 where part of a store could not be read.
 
-    Example: torchgauge compat --devices D1,D2 --store here --store there --format html --out support.html
+    Example: torchgauge results compat --devices D1,D2 --format html --out support.html
     """
     from torchgauge.results.compat.gathering import compare_devices
 

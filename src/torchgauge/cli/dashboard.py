@@ -5,26 +5,26 @@ from __future__ import annotations
 import click
 
 from torchgauge.cli.answer import JSON, asides, say_json
+from torchgauge.cli.lazy_group import LazyGroup
 from torchgauge.cli.option_values import named
 from torchgauge.counted import counted
 
+VERBS = {
+    "build": ("torchgauge.cli.dashboard:build", "build the site of stores"),
+    "serve": ("torchgauge.cli.dashboard:serve", "serve a built site on this machine"),
+    "publish": ("torchgauge.cli.publish", "keep a store's history and the site"),
+}
 
-@click.group("dashboard")
+
+@click.group("dashboard", cls=LazyGroup, sections={"Commands": VERBS})
 def command() -> None:
-    """Build the static site from a store, or serve it on this machine."""
+    """Build the static site from a store, serve it on this machine, or publish it."""
 
 
-@command.command("build")
+@click.command("build")
 @click.argument("stores", nargs=-1, metavar="[STORE]...", callback=named)
 @click.option("--out", default="site", show_default=True, help="the folder of the site")
 @click.option("--now", help="what ages are counted from, ISO 8601 in UTC; this moment, unless given")
-@click.option(
-    "--plotly",
-    type=click.Choice(["auto", "basic", "full", "none"]),
-    default="auto",
-    show_default=True,
-    help="what draws charts: the small bundle of the npm registry, the full one in Python's plotly, or none",
-)
 @click.option(
     "--base-url",
     default="",
@@ -32,9 +32,7 @@ def command() -> None:
     help="where the site will be served, for feeds, badges, link previews and the sitemap",
 )
 @JSON
-def build(
-    stores: tuple[str, ...], out: str, now: str | None, plotly: str, base_url: str, as_json: bool
-) -> None:
+def build(stores: tuple[str, ...], out: str, now: str | None, base_url: str, as_json: bool) -> None:
     """Build the site of each STORE together (default: ./torchgauge-results).
 
     A site that is there stays until the new one is whole. A run that is in several stores counts once.
@@ -42,17 +40,14 @@ def build(
     Example: torchgauge dashboard build ./torchgauge-results --out site
     """
     from torchgauge.dashboard.pictures import card_image
-    from torchgauge.dashboard.plotly_bundle import Wanted, bring
     from torchgauge.dashboard.site import build_site
     from torchgauge.results.joined_store import one_store
 
     moment = _seconds(now) if now else None
-    charts = bring(Wanted(plotly))
-    for note in (charts.note, card_image.note()):
-        if note:
-            click.echo(note, err=True)
+    if note := card_image.note():
+        click.echo(note, err=True)
     with one_store(stores or ("./torchgauge-results",), out) as (store, notes):
-        report = build_site(store, out, now=moment, charts=charts, base_url=base_url)
+        report = build_site(store, out, now=moment, base_url=base_url)
     asides(notes, report.gaps)
     if as_json:
         say_json({**vars(report), "out": str(report.out)})
@@ -75,7 +70,7 @@ def _seconds(text: str) -> float:
     return moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp()
 
 
-@command.command("serve")
+@click.command("serve")
 @click.argument("site", default="site")
 @click.option(
     "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one"

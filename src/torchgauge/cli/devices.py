@@ -10,7 +10,7 @@ from dataclasses import replace
 import click
 
 from torchgauge.cli.answer import JSON, say, say_json
-from torchgauge.cli.options import PYTHON
+from torchgauge.cli.options import EXECUTOR_OPTION, PYTHON
 
 
 @click.command("devices")
@@ -21,9 +21,21 @@ from torchgauge.cli.options import PYTHON
 )
 @click.option("--device", default="", help="with --import-safety: only the packages of this device")
 @click.option("--release", metavar="DEVICE", default="", help="take this device out of quarantine")
+@click.option(
+    "--executor", default="", help="devices of this executor (local, slurm), and the runs that have them"
+)
+@EXECUTOR_OPTION
 @PYTHON
 @JSON
-def command(import_safety: bool, device: str, release: str, python: str | None, as_json: bool) -> None:
+def command(
+    import_safety: bool,
+    device: str,
+    release: str,
+    executor: str,
+    executor_words: dict[str, str],
+    python: str | None,
+    as_json: bool,
+) -> None:
     """List each known device: present with its facts, or why it is not; and those in quarantine.
 
     Example: torchgauge devices
@@ -34,6 +46,9 @@ def command(import_safety: bool, device: str, release: str, python: str | None, 
     if release:
         _release(release, as_json)
         return
+    if executor:
+        _of_executor(executor, executor_words, as_json)
+        return
     if device and not import_safety:
         raise UsageError(
             "--device goes with --import-safety", hint=f"torchgauge doctor --device {device} looks closely"
@@ -41,6 +56,19 @@ def command(import_safety: bool, device: str, release: str, python: str | None, 
     if import_safety:
         sys.exit(_import_safety(interpreter(python).path, device, as_json))
     _list(python, as_json)
+
+
+def _of_executor(executor: str, words: dict[str, str], as_json: bool) -> None:
+    """Print the devices of an executor, whether they are free, and the runs of torchgauge that have them."""
+    from torchgauge.harness.executors.executor import executor_options
+    from torchgauge.harness.executors.fleet import fleet_lines, fleet_of
+    from torchgauge.records import to_plain
+
+    devices = fleet_of(executor, executor_options(executor, words))
+    if as_json:
+        say_json([to_plain(row) for row in devices])
+    else:
+        say(fleet_lines(devices))
 
 
 def _import_safety(python: str, name: str, as_json: bool) -> int:

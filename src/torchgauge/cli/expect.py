@@ -1,4 +1,4 @@
-"""``torchgauge expect``: expectations as data that results can rewrite."""
+"""``torchgauge suites expect``: expectations as data that results can rewrite."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ _OF_CLUSTER = re.compile(r"([0-9a-f]{12})=(.*)", re.DOTALL)
 _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-@click.group("expect")
-def command() -> None:
-    """Rewrite what is expected of cases from what runs saw."""
-
-
-@command.command("update")
+@click.command("expect")
 @STORES
 @click.option("--device", type=CommaList(), default=(), help="devices by name (default: all in the stores)")
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only rows of these suites")
@@ -47,19 +42,19 @@ def command() -> None:
     "links",
     multiple=True,
     metavar="URL|CLUSTER=URL",
-    help="where new entries are explained, for all or for one cluster of torchgauge triage",
+    help="where new entries are explained, for all or for one cluster of torchgauge results triage",
 )
 @click.option(
     "--prune", is_flag=True, help="remove entries with patterns too where no measured case fits them"
 )
-def update(own: str | None, out: str | None, in_place: bool, dry_run: bool, **options: Any) -> None:
+def command(own: str | None, out: str | None, in_place: bool, dry_run: bool, **options: Any) -> None:
     """Rewrite expectations from results and show the difference; what stands is kept to the letter.
 
     A new entry needs a link: without --link the difference has MISSING there, and nothing is written.
 
     Exit codes: 0, or 3 where part of a store could not be read.
 
-    Example: torchgauge expect update --device DEVICE --link https://example.org/42 --in-place
+    Example: torchgauge suites expect --device DEVICE --link https://example.org/42 --in-place
     """
     from torchgauge.errors import UsageError
     from torchgauge.results.triage.case_evidence import read_evidence

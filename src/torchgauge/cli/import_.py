@@ -1,4 +1,4 @@
-"""``torchgauge import``."""
+"""``torchgauge results import``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from torchgauge.counted import counted
 @click.argument("files", nargs=-1, required=True)
 @click.option(
     "--format", "form",
-    type=click.Choice((
-        "dynamo-csv", "hud-v3", "torchbench-json", "optimum-benchmark", "gpt-fast-log", "inferencex-json",
-    )),
+    type=click.Choice(("dynamo-csv", "hud-v3", "torchbench-json")),
     help="format of the files (default: by name and content)",
 )  # fmt: skip
 @click.option("--suite", default="", help="suite, where the files do not say it")
@@ -40,11 +38,11 @@ def command(
 ) -> None:
     """Read result FILES of other tools into the store, as one run.
 
-    Those of PyTorch's dynamo runner, HUD, TorchBench, optimum-benchmark, gpt-fast and InferenceX.
+    Those of PyTorch's dynamo runner, HUD and TorchBench.
 
     Nothing is written unless every file can be read to its end.
 
-    Example: torchgauge import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
+    Example: torchgauge results import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
     """
     from torchgauge.harness.planning.configurations import bundled
     from torchgauge.processes.known_secrets import own_command

@@ -13,7 +13,10 @@ from torchgauge.errors import InfrastructureError
 
 
 class LazyGroup(click.Group):
-    """A group whose verbs are named with their modules and one line of help each, under headings."""
+    """A group whose verbs are named with one line of help each, under headings.
+
+    A verb is the ``command`` of its module, or what stands behind a colon: ``package.module:name``.
+    """
 
     def __init__(
         self, *arguments: Any, sections: Mapping[str, Mapping[str, tuple[str, str]]], **options: Any
@@ -30,7 +33,8 @@ class LazyGroup(click.Group):
         """Import one verb; None for an unknown one."""
         if cmd_name not in self.verbs:
             return None
-        command: click.Command = importlib.import_module(self.verbs[cmd_name][0]).command
+        module, _, name = self.verbs[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name or "command")
         return command
 
     def resolve_command(

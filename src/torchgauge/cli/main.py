@@ -17,53 +17,83 @@ COMMANDS = {
         "run": ("torchgauge.cli.run", "measure suites on devices"),
         "ab": ("torchgauge.cli.ab", "measure base and head alternately: is it slower?"),
         "matrix": ("torchgauge.cli.matrix", "measure several versions in turns: what did each change?"),
+        "bisect": ("torchgauge.cli.bisect", "find the build at which a case became slower"),
+        "repro": ("torchgauge.cli.repro", "run one case again exactly"),
         "plan": ("torchgauge.cli.plan", "the plan as it would run"),
         "worker": ("torchgauge.cli.worker", "measure some groups of a plan file, as one machine of several"),
-        "repro": ("torchgauge.cli.repro", "run one case again exactly"),
-        "bisect": ("torchgauge.cli.bisect", "find the build at which a case became slower"),
-        "ops": ("torchgauge.cli.ops", "judge PyTorch's operators on a device against the host"),
-        "census": ("torchgauge.cli.census", "operators that models need, or that a device has"),
     },
     "Devices": {
-        "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
-        "fleet": ("torchgauge.cli.fleet", "devices of a cluster, who has them, and a Job for Kubernetes"),
         "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
+        "devices": ("torchgauge.cli.devices", "what devices are here or at an executor, and who has them"),
         "bringup": ("torchgauge.cli.bringup", "bring a device up: ten answers, a report, a bundle"),
         "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
-        "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),
-        "scorecard": ("torchgauge.cli.scorecard", "a device's points in PyTorch's quality levels"),
-        "blockers": (
-            "torchgauge.cli.blockers",
-            "operators to implement next, by the models they unblock",
-        ),
+        "ops": ("torchgauge.cli.ops", "operators: judge, count, and rank what to implement"),
     },
-    "Judge": {
-        "gate": ("torchgauge.cli.gate", "turn verdicts into an exit code"),
+    "Results": {
         "compare": ("torchgauge.cli.compare", "compare two runs, devices or configurations of a store"),
-        "trend": ("torchgauge.cli.trend", "find changes in nightly history and confirm them"),
-        "claim": ("torchgauge.cli.claim", "check a published claim against what a store holds"),
-        "noise": (
-            "torchgauge.cli.noise",
-            "how much unchanged code varies, and a policy made of that",
-        ),
-        "triage": ("torchgauge.cli.triage", "failures by root cause, with a command for each"),
-    },
-    "Publish": {
         "report": ("torchgauge.cli.report", "a comparison or a run as Markdown, JUnit XML or JSON"),
-        "dashboard": ("torchgauge.cli.dashboard", "build the static site from a store, or serve it"),
-        "export": ("torchgauge.cli.export", "write a run as PyTorch's dynamo CSVs or HUD's JSON"),
+        "results": ("torchgauge.cli.results", "read stores: query, triage, trend, compat, claim; keep them"),
+        "dashboard": ("torchgauge.cli.dashboard", "build the static site from a store, serve it, publish it"),
+    },
+    "Continuous integration": {
+        "gate": ("torchgauge.cli.gate", "turn verdicts into an exit code"),
+        "ci": ("torchgauge.cli.ci", "steps of workflows: plan, run, collect, judge, report"),
     },
     "Manage": {
-        "ci": ("torchgauge.cli.ci", "continuous integration: plan, run, collect, judge, publish"),
-        "results": ("torchgauge.cli.results", "list, show and query what is in a store"),
-        "suites": ("torchgauge.cli.suites", "suites, their models and what they need"),
-        "expect": ("torchgauge.cli.expect", "rewrite expectations from results, with the diff shown"),
+        "suites": ("torchgauge.cli.suites", "suites, their models, needs and expectations"),
         "validate": ("torchgauge.cli.validate", "check every YAML file of torchgauge's own"),
-        "import": ("torchgauge.cli.import_", "read dynamo CSVs, HUD's JSON or TorchBench's as a run"),
         "cache": ("torchgauge.cli.cache", "compiled code that is kept for the next run"),
     },
 }
 """The verbs by what they are for; ``--help`` lists them so."""
+
+
+RENAMED = {
+    "blockers": "ops blockers",
+    "census": "ops census",
+    "ci comment": "ci report comment",
+    "ci confirm": "ci suspects measure",
+    "ci issues": "ci report issues",
+    "ci publish": "dashboard publish",
+    "ci report": "ci report upstream",
+    "ci settle": "ci suspects settle",
+    "ci suspects": "ci suspects list",
+    "claim": "results claim",
+    "compat": "results compat",
+    "expect": "suites expect",
+    "expect update": "suites expect",
+    "export": "results export",
+    "fleet status": "devices --executor local",
+    "import": "results import",
+    "noise": "results noise",
+    "ops": "ops judge",
+    "scorecard": "results scorecard",
+    "trend": "results trend",
+    "triage": "results triage",
+}
+"""The verbs of 0.1 by their earlier names, which work until 0.2; docs/adr/0070-verbs.md has the reasons."""
+
+
+class VerbGroup(LazyGroup):
+    """The verbs at the top, which also take their earlier names."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the new name in the place of an earlier one, and print one line about it."""
+        return super().parse_args(ctx, _renamed(args))
+
+
+def _renamed(arguments: list[str]) -> list[str]:
+    for count in (2, 1):
+        old, following = " ".join(arguments[:count]), arguments[count : count + 1]
+        new = RENAMED.get(old)
+        if new is None:
+            continue
+        begins_with_option = following != [] and following[0].startswith("-")
+        if new.startswith(f"{old} ") and (not begins_with_option or following[0] in ("-h", "--help")):
+            continue  # a group of today
+        click.echo(f"`{old}` is now `{new}`; the old name works until 0.2", err=True)
+        return [*new.split(), *arguments[count:]]
+    return arguments
 
 
 def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -75,7 +105,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
         context.exit()
 
 
-@click.group(cls=LazyGroup, sections=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=VerbGroup, sections=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,

@@ -1,4 +1,4 @@
-"""``torchgauge noise``: the ledger, and a policy made of it."""
+"""``torchgauge results noise``: the ledger, and a policy made of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.answer import JSON, asides, say_json
 from torchgauge.cli.options import store_option
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ CLASS = click.option("--runner-class", help="only this class of runner (default:
 def command(context: click.Context, store: str, runner_class: str | None, as_json: bool) -> None:
     """How much unchanged code varies, per case and class of runner: spread, false alarms, quarantine.
 
-    Example: torchgauge noise
+    Example: torchgauge results noise
     """
     if context.invoked_subcommand is not None:
         return
@@ -54,7 +54,7 @@ def suggest_policy(
 
     Only cases with ten launches of A/A or more have one; the others are counted.
 
-    Example: torchgauge noise suggest --output policy.yaml
+    Example: torchgauge results noise suggest --output policy.yaml
     """
     from pathlib import Path
 
@@ -81,11 +81,13 @@ def _ledger(store: str, runner_class: str | None) -> tuple[Ledger, float]:
     from torchgauge.clock import SYSTEM_CLOCK
     from torchgauge.errors import UnknownNameError
     from torchgauge.results.comparing.noise_ledger import read_ledger
+    from torchgauge.results.dataset import gaps_of
     from torchgauge.results.store import Store
 
     now = SYSTEM_CLOCK.now()
     opened = Store.open(store)
     ledger = read_ledger(opened, now, runner_class)
+    asides((), gaps_of(opened))
     if runner_class is not None and not ledger.cases:
         known = {case.runner_class for case in read_ledger(opened, now).cases}
         raise UnknownNameError("class of runner", runner_class, known)

@@ -1,4 +1,4 @@
-"""``torchgauge ops``."""
+"""``torchgauge ops``, with its verb ``judge``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
+from torchgauge.cli.lazy_group import LazyGroup
 from torchgauge.cli.option_values import THREADS, CommaList, FiniteRange
 from torchgauge.cli.options import EXPECTATIONS, PYTHON, store_option
 from torchgauge.cli.verbosity import run_progress, verbosity
 
+VERBS = {
+    "judge": ("torchgauge.cli.ops:judge", "judge operators on a device against the host"),
+    "census": ("torchgauge.cli.census", "operators that models need, or that a device has"),
+    "blockers": ("torchgauge.cli.blockers", "operators to implement next, by the models they unblock"),
+}
 
-@click.command("ops", cls=GroupedCommand)
+
+@click.group("ops", cls=LazyGroup, sections={"Commands": VERBS})
+def command() -> None:
+    """Judge PyTorch's operators on a device, count those that models need, and rank what to implement."""
+
+
+@click.command("judge", cls=GroupedCommand)
 @click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
 @click.option("--tier", default="smoke", show_default=True, help="smoke (fifty operators) or full (all)")
 @click.option(
@@ -48,10 +60,10 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 )
 @verbosity
 @JSON
-def command(**options: Any) -> None:
+def judge(**options: Any) -> None:
     """Judge PyTorch's operators on devices against the host, with PyTorch's own samples and tolerances.
 
-    Example: torchgauge ops --device DEVICE --tier full --dtype float32,bfloat16
+    Example: torchgauge ops judge --device DEVICE --tier full --dtype float32,bfloat16
     """
     from torchgauge.harness.checks.ops_matrix import causes, matrix, matrix_lines
     from torchgauge.harness.checks.ops_run import case_script, ops_campaign

@@ -8,19 +8,45 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.answer import JSON, aside, say, say_json
+from torchgauge.cli.lazy_group import LazyGroup
 from torchgauge.cli.options import MIXED_VERSIONS, store_option
-from torchgauge.cli.stored_rows import export_rows, query_rows
 from torchgauge.counted import counted
 
 STORE = store_option("the store")
+VERBS = {
+    "Read": {
+        "list": ("torchgauge.cli.results:list_runs", "runs, comparisons and bisections"),
+        "show": ("torchgauge.cli.results:show", "the rows of a run, or everything about one case"),
+        "query": ("torchgauge.cli.stored_rows:query_rows", "rows that meet conditions"),
+        "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),
+        "scorecard": ("torchgauge.cli.scorecard", "a device's points in PyTorch's quality levels"),
+        "triage": ("torchgauge.cli.triage", "failures by root cause, with a command for each"),
+        "trend": ("torchgauge.cli.trend", "find changes in nightly history and confirm them"),
+        "claim": ("torchgauge.cli.claim", "check a published claim against what a store holds"),
+        "noise": ("torchgauge.cli.noise", "how much unchanged code varies, and a policy made of that"),
+    },
+    "Bring in and hand out": {
+        "import": ("torchgauge.cli.import_", "read dynamo CSVs, HUD's JSON or TorchBench's as a run"),
+        "merge": ("torchgauge.cli.results:merge", "one run of the parts that workers measured"),
+        "export": ("torchgauge.cli.stored_rows:export_rows", "rows as CSV, Parquet or PyTorch's own formats"),
+        "push": ("torchgauge.cli.results:push_runs", "copy finished runs to an object store"),
+        "pull": ("torchgauge.cli.results:pull_runs", "copy a store from an object store"),
+    },
+    "Keep": {
+        "publish": ("torchgauge.cli.results:publish", "write the tables of a run again from its journal"),
+        "compact": ("torchgauge.cli.results:compact_months", "a few files for each month that is over"),
+        "remove": ("torchgauge.cli.remove", "take a run out of a store, with a reason"),
+        "fsck": ("torchgauge.cli.results:check", "read every byte, and report what is damaged"),
+    },
+}
 
 
-@click.group("results")
+@click.group("results", cls=LazyGroup, sections=VERBS)
 def command() -> None:
-    """List, show and query what is in a store."""
+    """Read what stores hold, bring results in, hand them out, and keep the store sound."""
 
 
-@command.command("list")
+@click.command("list")
 @click.option(
     "--kind", type=click.Choice(("run", "comparison", "bisection")), help="only these (default: all of them)"
 )
@@ -45,7 +71,7 @@ def list_runs(kind: str | None, store: str, as_json: bool) -> None:
         click.echo(f"no {kind or 'run'}s yet; try: torchgauge run SUITE --device DEVICE", err=True)
 
 
-@command.command("publish")
+@click.command("publish")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @STORE
 def publish(runs: tuple[str, ...], store: str) -> None:
@@ -65,7 +91,7 @@ def publish(runs: tuple[str, ...], store: str) -> None:
         click.echo(f"{run}: its tables are written again")
 
 
-@command.command("fsck")
+@click.command("fsck")
 @STORE
 @JSON
 def check(store: str, as_json: bool) -> None:
@@ -96,7 +122,7 @@ def check(store: str, as_json: bool) -> None:
     sys.exit(found.exit_code)
 
 
-@command.command("compact")
+@click.command("compact")
 @click.option("--month", metavar="YYYY-MM", help="only this month (default: all that are over)")
 @click.option("--dry-run", is_flag=True, help="say what would be done, and do nothing")
 @STORE
@@ -125,7 +151,7 @@ def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) 
     sys.exit(3 if any(report.done == "refused" for report in reports) else 0)
 
 
-@command.command("push")
+@click.command("push")
 @click.argument("url")
 @STORE
 @JSON
@@ -150,7 +176,7 @@ def push_runs(url: str, store: str, as_json: bool) -> None:
     sys.exit(3 if report.left else 0)
 
 
-@command.command("pull")
+@click.command("pull")
 @click.argument("url")
 @click.argument("folder", metavar="DIR")
 def pull_runs(url: str, folder: str) -> None:
@@ -165,7 +191,7 @@ def pull_runs(url: str, folder: str) -> None:
     click.echo(f"{folder} is as {url}")
 
 
-@command.command("merge")
+@click.command("merge")
 @click.argument("parts", metavar="DIR...", nargs=-1, required=True)
 @STORE
 @MIXED_VERSIONS
@@ -195,7 +221,7 @@ def merge(parts: tuple[str, ...], store: str, mixed_versions: bool, as_json: boo
     sys.exit(report.exit_code)
 
 
-@command.command("show")
+@click.command("show")
 @click.argument("name")
 @STORE
 @JSON
@@ -217,7 +243,3 @@ def show(name: str, store: str, as_json: bool) -> None:
         return
     for result in found:
         say(result_lines(result))
-
-
-command.add_command(query_rows)
-command.add_command(export_rows)

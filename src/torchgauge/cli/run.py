@@ -29,7 +29,6 @@ from torchgauge.errors import UsageError
 from torchgauge.records import INCOMPLETE, Status
 
 if TYPE_CHECKING:
-    from torchgauge.harness.launched.crew import Crew
     from torchgauge.harness.run.runner import Campaign
     from torchgauge.results.store import RunFolder
 
@@ -60,32 +59,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure SUITE... on devices; every planned case ends in exactly one row of the store.
 
     Example: torchgauge run timm huggingface --tier smoke --device DEVICE
-
-    On several machines: torchrun ... -m torchgauge run distributed --device DEVICE
     """
-    import os
-
-    from torchgauge.harness.launched.launch import taken_from
-
-    launch = None if options["resume"] else taken_from(os.environ)
-    if launch is None:
-        sys.exit(_measure(suite, options))
-    from torchgauge.harness.interpreter.interpreter import interpreter
-    from torchgauge.harness.launched.crew import gathered
-    from torchgauge.harness.launched.meeting import PATIENCE_S
-    from torchgauge.harness.launched.serving import serve
-    from torchgauge.harness.pool.rank_run import cores
-
-    there, patience_s = interpreter(options["python"]), options["timeout"] or PATIENCE_S
-    if launch.rank:
-        sys.exit(serve(launch, there, cores(), patience_s))
-    with gathered(launch, there, cores(), patience_s) as crew:
-        code = _measure(suite, options, crew)
-    sys.exit(code)
-
-
-def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None = None) -> int:
-    """The exit code of the run; of several processes of a launcher, ``crew`` are all of them."""
     from contextlib import nullcontext
 
     from torchgauge.harness.run.live_lines import LiveLines
@@ -96,7 +70,7 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
         from torchgauge.harness.run.run_report import report_plain
         from torchgauge.harness.run.summary import summary_lines
 
-        campaign, folder = _campaign(suite, options, crew)
+        campaign, folder = _campaign(suite, options)
     if folder is None:
         partial = campaign.plan.settings.budget_s is not None or campaign.plan.shard != "1/1"
         if partial and not options["quiet"]:
@@ -112,15 +86,11 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
         aside(left_lines(campaign.store, campaign.plan))
     if options["as_json"]:
         say_json(report_plain(report))
-    return report.exit_code
+    sys.exit(report.exit_code)
 
 
-def _campaign(
-    suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None
-) -> tuple[Campaign, RunFolder | None]:
+def _campaign(suite: tuple[str, ...], options: dict[str, Any]) -> tuple[Campaign, RunFolder | None]:
     """What is to be run, and the folder of the run where it goes on."""
-    from dataclasses import replace
-
     from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
     from torchgauge.results.lookup import resumed_folder
 
@@ -139,11 +109,8 @@ def _campaign(
     if options["retry"]:
         raise UsageError("--retry goes with a run that is there", hint="--resume RUN --retry infra")
     settings, provenance = settings_of(options)
-    selection = selection_of(suite, options)
-    if crew is not None:
-        selection = replace(selection, processes=selection.processes or crew.launch.count)
     campaign = new_campaign(
-        selection,
+        selection_of(suite, options),
         settings,
         provenance,
         store=options["store"],
@@ -152,7 +119,6 @@ def _campaign(
         executor_words=options["executor_words"],
         python=options["python"],
         durations=options["durations"],
-        crew=crew,
         mixed=options["mixed_versions"],
     )
     return campaign, None

@@ -1,4 +1,4 @@
-"""``torchgauge scorecard``."""
+"""``torchgauge results scorecard``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command(device: tuple[str, ...], stores: tuple[str, ...], declared: tuple[st
 
     Runs nothing. Exit codes: 0, or 3 where part of a store could not be read.
 
-    Example: torchgauge scorecard --device DEVICE --declared vendor.yaml
+    Example: torchgauge results scorecard --device DEVICE --declared vendor.yaml
     """
     from torchgauge.results.scorecard.gathering import scorecards
     from torchgauge.results.scorecard.text import as_plain, markdown_of, terminal_of

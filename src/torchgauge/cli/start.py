@@ -35,13 +35,18 @@ def failed(error: Exception) -> int:
 
     Returns exit code 3, since 1 means a regression.
     """
-    from traceback import print_exception
+    from pathlib import Path
+    from traceback import extract_tb, print_exception
 
-    problem = str(error)
+    problem, files = str(error), [Path(frame.filename) for frame in extract_tb(error.__traceback__)]
+    hiding = next((file for file in files if file.parent == Path.cwd()), None)
     if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
         advice = "free disk space"
     elif isinstance(error, RuntimeError) and "home directory" in problem:  # pathlib's words
         advice = "set HOME"
+    elif hiding and isinstance(error, ImportError):  # python -m puts the folder first on the path
+        problem = f"{hiding} stands in the place of a module of that name: {problem}"
+        advice = "rename the file, or type torchgauge without python -m"
     else:
         print_exception(error)
         problem = f"torchgauge itself failed: {type(error).__name__}: {problem}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, asides, say_json
+from torchgauge.cli.answer import JSON, asides, say, say_json
 from torchgauge.cli.options import store_option
 from torchgauge.counted import counted
 from torchgauge.errors import UsageError
@@ -74,15 +74,44 @@ def _shown(value: Any) -> object:
     "--table", "tables", multiple=True, help="results, summaries, samples, environments or calibrations"
 )
 @RUN
+@click.option(
+    "--format", "form", type=click.Choice(("dynamo-csv", "dynamo-expected", "hud-v3")),
+    help="for PyTorch's own tools: dynamo's CSV files, its expected-accuracy files, or its HUD's JSON",
+)  # fmt: skip
+@click.option("--out", metavar="PATH", help="with --format: folder of the CSV files, or the JSON file")
+@click.option(
+    "--benchmark", default="torchgauge", show_default=True, help="with --format hud-v3: benchmark.name"
+)
 @STORE
 @JSON
-def export_rows(conditions: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def export_rows(
+    conditions: tuple[str, ...], form: str | None, out: str | None, benchmark: str, **options: Any
+) -> None:
     """Write rows that meet all CONDITIONS as CSV or Parquet, with every column, in base units.
 
-    A file has the results, unless --table names another table.
+    A file has the results, unless --table names another table. With --format write one run, CONDITIONS or
+    --run, for PyTorch's own tools.
 
     Example: torchgauge results export --csv rows.csv --run latest
     """
+    if form is None:
+        _export_tables(conditions, **options)
+        return
+    runs = [*conditions, *filter(None, [options["run"]])]
+    if len(runs) != 1 or out is None or options["csv"] or options["parquet"]:
+        raise UsageError("--format writes one run", hint=f"RUN --format {form} --out PATH")
+    from torchgauge.results.interchange.formats import export_run
+    from torchgauge.results.lookup import resolve_run
+    from torchgauge.results.store import Store
+
+    opened = Store.open(options["store"])
+    written = export_run(opened, resolve_run(opened, runs[0]), form, Path(out), benchmark)
+    say(written.files)
+    for case, reason in written.left_out:
+        click.echo(f"left out: {case}: {reason}", err=True)
+
+
+def _export_tables(conditions: tuple[str, ...], as_json: bool, **options: Any) -> None:
     from torchgauge.results.dataset import around_damage, gaps_of
     from torchgauge.results.lookup import resolve_run
     from torchgauge.results.store import Store
@@ -91,7 +120,7 @@ def export_rows(conditions: tuple[str, ...], as_json: bool, **options: Any) -> N
     given = [(form, options[form]) for form in (CSV, PARQUET) if options[form]]
     if len(given) != 1:
         what = "no file is named" if not given else "two places are named"
-        raise UsageError(what, hint="--csv PATH or --parquet PATH")
+        raise UsageError(what, hint="--csv PATH, --parquet PATH, or RUN --format hud-v3 --out PATH")
     form, out = given[0]
     opened = Store.open(options["store"])
     run = resolve_run(opened, options["run"]) if options["run"] else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchgauge.cli.answer import JSON, aside, say, say_json
+from torchgauge.cli.lazy_group import LazyGroup
 from torchgauge.cli.options import PYTHON
 from torchgauge.counted import counted
 
@@ -16,15 +17,24 @@ if TYPE_CHECKING:
     from torchgauge.suites.suite import ModelEntry, Suite
 
 
-@click.group("suites", invoke_without_command=True)
+VERBS = {
+    "list": ("torchgauge.cli.suites:list_suites", "all suites with the number of their models"),
+    "show": ("torchgauge.cli.suites:show", "the models of one suite"),
+    "fetch": ("torchgauge.cli.suites:fetch", "fetch the data of one suite"),
+    "install": ("torchgauge.cli.suites:install", "install with pip what models need"),
+    "expect": ("torchgauge.cli.expect", "rewrite expectations from results, with the diff shown"),
+}
+
+
+@click.group("suites", cls=LazyGroup, sections={"Commands": VERBS}, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Suites, their models and what they need."""
+    """List suites, their models, their needs and what is expected of them."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_suites)
 
 
-@command.command("list")
+@click.command("list")
 @JSON
 def list_suites(as_json: bool = False) -> None:
     """All suites with the number of their models; exit 3 where the models of one cannot be listed.
@@ -58,7 +68,7 @@ def list_suites(as_json: bool = False) -> None:
     sys.exit(3 if None in listed.values() else 0)
 
 
-@command.command("show")
+@click.command("show")
 @click.argument("name")
 @PYTHON
 @JSON
@@ -87,7 +97,7 @@ def show(name: str, python: str | None, as_json: bool) -> None:
     aside([*_needs(suite, interpreter(python)), *_state(suite)])
 
 
-@command.command("fetch")
+@click.command("fetch")
 @click.argument("name")
 @click.option("--into", metavar="DIR", help="an empty folder (default: one in the user's cache)")
 @click.option("--from", "source", metavar="URL", help="another git repository than upstream's")
@@ -113,7 +123,7 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
         click.echo(f"name it at each run: torchgauge run {name} --{name} {folder}", err=True)
 
 
-@command.command("install")
+@click.command("install")
 @click.argument("name")
 @click.option("--models", metavar="LIST", help="only what these models need: names, globs or /regex/")
 @PYTHON

@@ -1,4 +1,4 @@
-"""``torchgauge trend``."""
+"""``torchgauge results trend``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def command(**options: Any) -> None:
 
     Exit codes: 0, or 1 where a change for the worse was confirmed now or earlier.
 
-    Example: torchgauge trend --since 90d --confirm --build 2.12.0=old/bin/python
+    Example: torchgauge results trend --since 90d --confirm --build 2.12.0=old/bin/python
     """
     from torchgauge.registry import metrics
     from torchgauge.results.dataset import around_damage, gaps_of

@@ -1,4 +1,4 @@
-"""``torchgauge triage``."""
+"""``torchgauge results triage``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command(
 
     Runs nothing. Exit codes: 0; 3 where part of a store could not be read; 5 where nothing was published.
 
-    Example: torchgauge triage --store here --store there --since 7d
+    Example: torchgauge results triage --store here --store there --since 7d
     """
     from torchgauge.results.triage.findings import triage
     from torchgauge.results.triage.reading import Wanted

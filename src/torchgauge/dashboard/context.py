@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from torchgauge.dashboard.freshness import Freshness
 from torchgauge.dashboard.names import device_id, model_id
 from torchgauge.dashboard.pages.noise import Movement, movements
-from torchgauge.dashboard.plotly_bundle import Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData
 from torchgauge.records import METRICS, Better, Metric, Subject
@@ -30,12 +29,11 @@ if TYPE_CHECKING:
 class SiteContext(SiteData):
     """What a page may look at: what was read, and beside it how pages are made.
 
-    ``charts`` is what draws charts. ``base_url`` is where the site will be served, with a slash at its end;
+    ``base_url`` is where the site will be served, with a slash at its end;
     empty where nobody said. ``freshness`` is how old all of it is.
     """
 
     renderer: Renderer
-    charts: Charts
     base_url: str
     freshness: Freshness
 

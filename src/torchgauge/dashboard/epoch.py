@@ -13,7 +13,7 @@ import numpy as np
 
 from torchgauge.dashboard.arrow_columns import Bits, Integers
 from torchgauge.dashboard.case_index import CaseIndex
-from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
+from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, REBUILT, History
 from torchgauge.dashboard.newest_rows import says_something
 from torchgauge.dashboard.run_rows import Rows
 from torchgauge.dashboard.snapshots import DatedRun, Snapshot
@@ -48,6 +48,27 @@ def standing(rows: Rows, snapshot_of_run: Integers) -> Rows:
         return _present(rows)
     order = [rows.run, rows.when, says_something(rows)]
     return _present(rows.take(last_of([snapshot, rows.case], order)))
+
+
+def rebuilt(rows: Rows, snapshot_of_run: Integers) -> Rows:
+    """Return ``rows`` with the mark :data:`REBUILT` where the snapshot before has another model."""
+    known = np.flatnonzero(rows.built)
+    last = np.zeros(int(rows.case.max(initial=-1)) + 1, np.int64)
+    last[rows.case[known]] = rows.built[known]
+    changed = np.unique(rows.case[known[last[rows.case[known]] != rows.built[known]]])
+    places = known[np.isin(rows.case[known], changed)]
+    places = places[np.lexsort((rows.run[places], rows.case[places]))]
+    bits = np.zeros(len(rows), np.bool_)
+    case = snapshot = before = now = -1
+    for place in places.tolist():
+        of_case, built = int(rows.case[place]), int(rows.built[place])
+        if of_case != case:
+            case, snapshot, now = of_case, -1, built
+        if snapshot_of_run[rows.run[place]] != snapshot:
+            snapshot, before = int(snapshot_of_run[rows.run[place]]), now
+        now = built
+        bits[place] = built != before
+    return replace(rows, marks={**rows.marks, REBUILT: bits}) if len(changed) else rows
 
 
 def _present(rows: Rows) -> Rows:

@@ -32,6 +32,9 @@ _OTHERS = [False] * (256 - len(STATUSES))
 _FAILED = np.array([each in ATTEMPTED and each is not Status.PASS for each in STATUSES] + _OTHERS)
 _SAID = np.array([each not in SAYS_NOTHING for each in STATUSES] + _OTHERS)
 
+REBUILT = "rebuilt"
+"""The mark of a result whose model has other names, shapes or dtypes than in the snapshot before."""
+
 MEDIAN, LOW, HIGH = 0, 1, 2
 """Places in the first axis of ``values``."""
 
@@ -43,7 +46,7 @@ class History:
     ``status`` is ``uint8[cases, snapshots]``, an index into :data:`STATUSES` or :data:`NOTHING_PLANNED`;
     ``values`` maps a metric to ``float64[3, cases, snapshots]`` (median, low, high in the metric's base
     unit; NaN where there is no number), or to ``float64[1, cases, snapshots]`` where only the median is asked
-    for; metrics without any number are left out; ``marks`` maps a modifier or
+    for; metrics without any number are left out; ``marks`` maps a modifier, ``rebuilt`` or
     ``unexpected`` to ``bool[cases, snapshots]``, those that occur (see :meth:`mark`); ``when`` is
     ``int64[cases, snapshots]``, microseconds since the epoch at which the case started or was planned, 0
     where nothing was.

@@ -12,7 +12,7 @@ import msgspec
 
 from torchgauge import __version__
 from torchgauge.dashboard.names import device_id, model_id
-from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
+from torchgauge.dashboard.plotly_bundle import plotly_bundle
 from torchgauge.dashboard.shards import CORE
 from torchgauge.dashboard.site_data import SiteData
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, by_epoch
@@ -30,9 +30,7 @@ GENERATOR = f"torchgauge {__version__}"
 
 
 def is_site(folder: Path) -> bool:
-    """Whether ``folder`` is a site of ours, by its manifest or the marker of older versions."""
-    if (folder / "site.json").is_file():
-        return True
+    """Return whether ``folder`` is a site of ours, by its manifest."""
     try:
         with (folder / MANIFEST).open("rb") as file:
             return b'"generator":"torchgauge' in file.read(200)
@@ -40,12 +38,12 @@ def is_site(folder: Path) -> bool:
         return False
 
 
-def content(data: SiteData, digest: str, charts: Charts = NO_CHARTS) -> bytes:
+def content(data: SiteData, digest: str) -> bytes:
     """The file; ``digest`` is the hash over all others."""
-    return msgspec.json.encode(_manifest(data, digest, charts)) + b"\n"
+    return msgspec.json.encode(_manifest(data, digest)) + b"\n"
 
 
-def _manifest(data: SiteData, digest: str, charts: Charts) -> dict[str, Any]:
+def _manifest(data: SiteData, digest: str) -> dict[str, Any]:
     devices = {case.device for case in data.case_index}
     groups = {case.workload.group for case in data.case_index}
     columns = {(case.column.configuration, case.column.compiled) for case in data.case_index}
@@ -89,7 +87,7 @@ def _manifest(data: SiteData, digest: str, charts: Charts) -> dict[str, Any]:
             for status, look in LOOKS.items()
         ],
         "nothing_planned": NOTHING_PLANNED,
-        "plotly": charts.bundle.record if charts.bundle else None,
+        "plotly": plotly_bundle().record,
         "marks": MARKS,
         "uncounted": [each.value for each in GRAVEST if each in UNCOUNTED],
     }

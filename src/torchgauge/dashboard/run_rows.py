@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ RUNS_AT_ONCE = 64
 _EXECUTION = ("configuration", "backend", "device", "device_index")
 _STATE = (
     "case_key", "status", "unexpected", "modifiers", "environment_id", "torch_version", "run_created_at",
-    "started_at",
+    "started_at", "realised_hash",
 )  # fmt: skip
 _NUMBERS = ("case_key", "metric", "unit", "better", "median", "low", "high", "absent")
 _PARTS = ("median", "low", "high")
@@ -49,13 +50,15 @@ class Rows:
     """Rows of results as arrays of one length.
 
     ``case`` is an index into the case index, ``run`` the rank of the run in order of creation, ``when`` in
-    microseconds since the epoch. ``values`` has six significant digits.
+    microseconds since the epoch. ``built`` is a number for each model that a worker built, 0 where it built
+    none. ``values`` has six significant digits.
     """
 
     case: Integers
     run: Integers
     status: npt.NDArray[np.uint8]
     when: Integers
+    built: Integers
     marks: Mapping[str, Bits]
     values: Mapping[str, Floats]
 
@@ -70,6 +73,7 @@ class Rows:
             self.run[places],
             self.status[places],
             self.when[places],
+            self.built[places],
             {name: bits[places] for name, bits in self.marks.items()},
             {name: array[:, places] for name, array in self.values.items()},
         )
@@ -82,7 +86,7 @@ MetricFacts = Mapping[str, str]
 def no_rows() -> Rows:
     """No row at all."""
     none = np.zeros(0, np.int64)
-    return Rows(none, none, np.zeros(0, np.uint8), none, {}, {})
+    return Rows(none, none, np.zeros(0, np.uint8), none, none, {}, {})
 
 
 def concatenated(parts: Sequence[Rows]) -> Rows:
@@ -95,6 +99,7 @@ def concatenated(parts: Sequence[Rows]) -> Rows:
         np.concatenate([part.run for part in parts]),
         np.concatenate([part.status for part in parts]),
         np.concatenate([part.when for part in parts]),
+        np.concatenate([part.built for part in parts]),
         {n: np.concatenate([p.marks.get(n, np.zeros(len(p), np.bool_)) for p in parts]) for n in marks},
         {},
     )
@@ -116,12 +121,14 @@ def read_runs(
     _register(store, list(zip(runs, lengths, strict=True)), key_code, keys, case_index)
     case = np.array([case_index.index(key) for key in keys], np.int64)[key_code] if keys else no_rows().case
     started = arrow_columns.integers(table.column("started_at"))
+    built, hashes = arrow_columns.codes(table.column("realised_hash"))
     planned_at = arrow_columns.integers(table.column("run_created_at"))
     rows = Rows(
         case=case,
         run=run + first_rank,
         status=_statuses(table, runs, run, case, case_index),
         when=np.where(started == arrow_columns.NO_TIME, planned_at, started),
+        built=np.array([*(1 + crc32((text or "").encode()) for text in hashes), 0], np.int64)[built],
         marks={
             **arrow_columns.list_words(table.column("modifiers")),
             "unexpected": arrow_columns.booleans(table.column("unexpected")),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from torchgauge import __version__
@@ -51,7 +52,7 @@ from torchgauge.dashboard.pages import (
 )
 from torchgauge.dashboard.pictures import pages as pictures
 from torchgauge.dashboard.pictures.card_image import available
-from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
+from torchgauge.dashboard.plotly_bundle import plotly_bundle
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.serve import NOT_FOUND
 from torchgauge.dashboard.site_data import SiteData, read_site_data
@@ -89,10 +90,10 @@ def _static(_: SiteContext) -> Iterator[tuple[str, bytes]]:
     yield ".nojekyll", b""
 
 
-def _bundle(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """What draws the charts, where there is one."""
-    if context.charts.bundle is not None:
-        yield context.charts.bundle.file, context.charts.bundle.content
+def _bundle(_: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """Yield the program that draws the charts."""
+    bundle = plotly_bundle()
+    yield bundle.file, bundle.content
 
 
 BUILDERS: tuple[Builder, ...] = (
@@ -182,29 +183,28 @@ def build_site(
     out: Path | str,
     *,
     now: float | None = None,
-    charts: Charts = NO_CHARTS,
     base_url: str = "",
-    around_damaged: bool = True,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> SiteReport:
     """Build the static site of the store at ``store_path`` in the folder ``out``.
 
     ``now`` is in seconds since the epoch and is what ages are counted from; it is this moment unless given.
-    ``charts`` is what :func:`plotly_bundle.bring` found: without it the pages have their tables
-    and no charts. ``base_url`` is where the site will be served, for feeds and badges; without it their links
-    are relative. A run whose table cannot be read is left out, and the pages say so; without
-    ``around_damaged`` it is a :class:`DamagedTableError`. Raises
-    :class:`UsageError` where there is no store or ``out`` holds something else, :class:`DashboardError` for
-    what no page can show, and :class:`InfrastructureError` for a failing disk. Whatever is raised, the site
-    that was there remains.
+    ``base_url`` is where the site will be served, for feeds and badges; without it their links
+    are relative. ``left_out`` maps runs that are not shown to the reason; a run whose table cannot be read
+    joins them, and the pages say so. Raises :class:`UsageError` where there is no store or ``out`` holds
+    something else, :class:`DashboardError` for what no page can show, and :class:`InfrastructureError` for a
+    failing disk. Whatever is raised, the site that was there remains.
     """
     address = site_address.checked(base_url)
     target = Path(out).resolve()
     store = Store.open(store_path)
+    for run_id, why in left_out.items():
+        store.leave_out(run_id, why)
     _check_target(target, store.path.resolve())
     try:
         with uncollected():
-            build = partial(_build, store, target, now, charts, address)
-            return around_damage(store, build) if around_damaged else build()
+            build = partial(_build, store, target, now, address)
+            return around_damage(store, build)
     except OSError as error:
         raise InfrastructureError(
             f"the site cannot be written to {target}: {error.strerror or error}",
@@ -212,17 +212,17 @@ def build_site(
         ) from error
 
 
-def _build(store: Store, target: Path, now: float | None, charts: Charts, base_url: str) -> SiteReport:
+def _build(store: Store, target: Path, now: float | None, base_url: str) -> SiteReport:
     with writing_site(target) as writer:
         data = read_site_data(store, now, lambda epoch: _write(writer, EPOCH_BUILDERS, epoch))
         check_latest(data.latest)
-        context = _context(data, charts, base_url)
+        context = _context(data, base_url)
         _write(writer, BUILDERS, context)
         writer.write(NOT_FOUND, not_found(context.renderer, base_url))
         if base_url:
             writer.write(SITEMAP, sitemap(writer.sizes, base_url, data.now))
         digest = writer.digest()
-        writer.write(manifest.MANIFEST, manifest.content(data, digest, charts))
+        writer.write(manifest.MANIFEST, manifest.content(data, digest))
         return _report(target, data, writer.sizes, digest)
 
 
@@ -232,7 +232,7 @@ def _write(writer: SiteWriter, builders: Iterable[Callable[[Of], Files]], made_o
             writer.write(name, content)
 
 
-def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
+def _context(data: SiteData, base_url: str) -> SiteContext:
     freshness = freshness_of(data.latest, data.recent, data.environments, data.now)
     site = {
         "version": __version__,
@@ -245,9 +245,7 @@ def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
         "base_url": base_url,
         "notices": device_notices(freshness, lost_nights(data.latest)),
     }
-    context = SiteContext(
-        **vars(data), renderer=Renderer(site), charts=charts, base_url=base_url, freshness=freshness
-    )
+    context = SiteContext(**vars(data), renderer=Renderer(site), base_url=base_url, freshness=freshness)
     if available():
         context.renderer.card = next(iter(context.pictures.drawn), None)
     return context

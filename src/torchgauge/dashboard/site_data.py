@@ -11,7 +11,7 @@ import numpy as np
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.dashboard.case_index import CaseIndex
-from torchgauge.dashboard.epoch import Epoch, planned_cases, standing, window
+from torchgauge.dashboard.epoch import Epoch, planned_cases, rebuilt, standing, window
 from torchgauge.dashboard.history import History, joined
 from torchgauge.dashboard.latest_results import LatestResults, latest_of
 from torchgauge.dashboard.new_failures import MARK, NewFailure, standing_failures
@@ -170,6 +170,7 @@ def _epochs(
     numbers = {run: snapshot.number for snapshot in snapshots for run in snapshot.runs}
     snapshot_of_run = np.array([numbers[run.run_id] for run in runs], np.int64)
     epoch_of = snapshot_of_run // EPOCH_LENGTH
+    rows = rebuilt(rows, snapshot_of_run)
     for number, members in by_epoch(snapshots).items():
         own = {rank: runs[rank].run_id for rank in np.flatnonzero(epoch_of == number).tolist()}
         here = rows.take(np.flatnonzero(epoch_of[rows.run] == number))

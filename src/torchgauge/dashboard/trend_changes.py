@@ -1,4 +1,4 @@
-"""What ``torchgauge trend`` or the build found, with what was measured again since, or why nobody looked."""
+"""Changes that ``torchgauge results trend`` or the build found, with later measurements of them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_changes(context: SiteContext) -> TrendChanges:
     try:
         findings = read_findings(store)
     except DamagedJournalError as error:
-        problems.append(f"the findings of torchgauge trend cannot be read: {_text(error)}")
+        problems.append(f"the findings of torchgauge results trend cannot be read: {_text(error)}")
     scanned = False
     if findings is None and not problems:
         looks, why = scan(context)

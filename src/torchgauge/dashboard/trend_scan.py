@@ -1,4 +1,4 @@
-"""Looking for changes of level while a site is built, where nobody ran ``torchgauge trend`` on the store.
+"""The search for changes of level in a build of a site, where nobody ran ``torchgauge results trend``.
 
 The same detector on the same tables; what it finds is on the pages and is not kept, since a build only reads.
 """
@@ -18,7 +18,7 @@ ENOUGH = 20
 """Nights with a number that a series must have before the detector says anything: its warm-up."""
 
 
-COMMAND = "torchgauge trend"
+COMMAND = "torchgauge results trend"
 """What looks at any number of them."""
 
 

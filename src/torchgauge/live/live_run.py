@@ -7,8 +7,6 @@ its own could tell.
 
 from __future__ import annotations
 
-import functools
-import types
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -30,36 +28,6 @@ from torchgauge.suites.suite import HOST, BuiltWorkload
 
 ELSEWHERE = "it takes a process of its own: `torchgauge run` has one for each case"
 """Why a metric is absent that other objects of the calling process would enter."""
-
-
-class CalledModule(torch.nn.Module):  # type: ignore[misc]
-    """A callable that is no module, such as a function, a bound method or a ``functools.partial``.
-
-    A module below it is registered, so that it is placed and copied as one.
-    """
-
-    def __init__(self, call: Callable[..., Any]) -> None:
-        super().__init__()
-        bound = call.func if isinstance(call, functools.partial) else call
-        owner = bound.__self__ if isinstance(bound, types.MethodType) else bound
-        self.inner = owner if isinstance(owner, torch.nn.Module) else None
-        self.method = bound.__name__ if isinstance(bound, types.MethodType) and self.inner is not None else ""
-        self.given = (call.args, call.keywords) if isinstance(call, functools.partial) else ((), {})
-        self.call = bound if self.inner is None else None
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it."""
-        call = self.call or (getattr(self.inner, self.method) if self.method else self.inner)
-        return call(*self.given[0], *args, **{**self.given[1], **kwargs})  # type: ignore[misc]
-
-
-def as_module(model: Any) -> torch.nn.Module:
-    """Return ``model`` as a module; of one that ``torch.compile`` wrapped, the module inside.
-
-    Configurations compile, and the caller's compiled code would stand in the place of eager.
-    """
-    model = getattr(model, "_orig_mod", model)
-    return model if isinstance(model, torch.nn.Module) else CalledModule(model)
 
 
 def loss_of(output: Any) -> Any:

@@ -95,7 +95,7 @@ def measure(
         return run_by_name([*words, "--measure-seconds", str(seconds)], store, shown)
     require_torch("torchgauge.measure")
     _check(model, mode, configs, dtype)
-    from torchgauge.live.live_run import as_module
+    from torchgauge.suites.called import as_module
 
     args, kwargs = _as_inputs(inputs)
     module = as_module(model)
@@ -167,6 +167,7 @@ def _copied(module: Any, args: Any, kwargs: Any, session: DeviceSession, workloa
     import torch
 
     from torchgauge.harness.worker.subjects import weight_dtype
+    from torchgauge.suites.called import set_mode, without_compiled_parts
     from torchgauge.suites.placing import materialised, placed, tensors
     from torchgauge.suites.suite import BuiltWorkload
 
@@ -187,7 +188,8 @@ def _copied(module: Any, args: Any, kwargs: Any, session: DeviceSession, workloa
                 hint="measure it in inference where it is, after model.eval(), or give it a __deepcopy__",
             ) from error
         return BuiltWorkload(module, args, kwargs, facts={IN_PLACE: why})
-    copied.module.train(training)
+    without_compiled_parts(copied.module)
+    set_mode(copied.module, training)
     return materialised(BuiltWorkload(copied.module, copied.args, copied.kwargs))
 
 

@@ -134,7 +134,8 @@ class OpenStore:
     def claims(self, *names: str) -> pd.DataFrame:
         """Return a row for each published claim, device and configuration: verdict, why, estimate, low, high.
 
-        ``names`` are those of ``torchgauge claim --list``, all by default. Raises :class:`UnknownNameError`.
+        ``names`` are those of ``torchgauge results claim --list``, all by default. Raises
+        :class:`UnknownNameError`.
         """
         from torchgauge.harness.planning.claim_models import list_models
         from torchgauge.results.claims.answering import answer_claim

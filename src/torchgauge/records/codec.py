@@ -10,15 +10,15 @@ import hashlib
 import json
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
 
 from torchgauge.counted import counted
 
-SCHEMA_VERSION = 6
-"""Version of every record; ``results/migrations.py`` reads the older ones."""
+SCHEMA_VERSION = 7
+"""Version of every record; ``results/schema_version.py`` refuses each other version."""
 
 LATER = "later"
 """Metadata key of a field added after records were stored.
@@ -53,16 +53,6 @@ class RecordError(ValueError):
 def digest(value: object) -> str:
     """Sixteen hex digits of SHA-256 over the canonical JSON of ``value``."""
     return hashlib.sha256(_canonical(value)).hexdigest()[:16]
-
-
-def digest_of_list(values: Iterable[object]) -> str:
-    """:func:`digest` of the list of ``values``, of which only one at a time is in memory."""
-    found, before = hashlib.sha256(b"["), b""
-    for value in values:
-        found.update(before + _canonical(value))
-        before = b","
-    found.update(b"]")
-    return found.hexdigest()[:16]
 
 
 _canonical_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
@@ -247,7 +237,10 @@ def _enum_decoder(kind: type[Enum]) -> Decoder:
 def _float(data: Any) -> float:
     if isinstance(data, bool) or not isinstance(data, (int, float)):
         raise RecordError(f"expected a number, found {type(data).__name__}")
-    return float(data)
+    try:
+        return float(data)
+    except OverflowError as error:
+        raise RecordError("expected a number that a float can hold") from error
 
 
 def _checked(kind: type) -> Decoder:

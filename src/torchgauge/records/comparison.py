@@ -55,10 +55,23 @@ UNSEEN = "outputs_unseen"
 
 
 @dataclass(frozen=True)
+class CodeSource:
+    """The code of a side: its commit, the branch that was named, and its repository's address on a Git host.
+
+    ``branch`` and ``repository`` are empty where they are unknown.
+    """
+
+    commit: str
+    branch: str = ""
+    repository: str = ""
+
+
+@dataclass(frozen=True)
 class SideSpec:
     """What executes one side: interpreter, variables of its own and, if it asks for one, a configuration.
 
-    ``revision`` is the commit that it takes a user's files from; empty for files as they are.
+    ``revision`` is the commit that it takes a user's files from; empty for files as they are. ``source`` is
+    the code that reports name; None where it is unknown.
     """
 
     label: str
@@ -66,6 +79,7 @@ class SideSpec:
     variables: tuple[tuple[str, str], ...] = ()
     configuration: str = ""
     revision: str = field(default="", metadata={LATER: True})
+    source: CodeSource | None = field(default=None, metadata={LATER: True})
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Reading the store's tables as Arrow, whatever schema version wrote each file.
+"""Reading the store's tables as Arrow.
 
 Why: frames, queries, pages and publishers want the same rows; here missing values are nulls (``None`` in
 ``to_pylist``), never NaN. Only published runs are read, and only Parquet.
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from torchgauge.counted import counted
-from torchgauge.errors import DamagedTableError, UnknownNameError
+from torchgauge.errors import DamagedTableError, OtherSchemaError, UnknownNameError
 from torchgauge.results.compacted.compacted_months import compact_command
 from torchgauge.results.compacted.manifest import MonthManifest
 from torchgauge.results.seal import publish_command, was_published
@@ -127,15 +127,16 @@ def _part(store: Store, runs: Sequence[str], asked: Asked, month: MonthManifest 
 
 
 def around_damage(store: Store, read: Callable[[], Read]) -> Read:
-    """What ``read`` makes of ``store`` without runs whose tables are damaged: ``store.left_out`` has these.
+    """Return what ``read`` makes of ``store`` without the runs whose tables cannot be read.
 
-    ``read`` is called again when it comes upon one. Whoever asks says what was left out.
+    ``store.left_out`` has these runs. ``read`` is called again when it comes upon one. The caller reports
+    what was left out.
     """
     while True:
         try:
             return read()
         except DamagedTableError as error:
-            why = f"{error.path.relative_to(store.path)} cannot be read: {error.problem}"
+            why = left_out_because(store, error)
             runs = [run for run in error.runs if run not in store.left_out]
             if len(error.runs) > 1:  # of a month, of which single runs may have been published again
                 runs = [run for run in runs if store.month_of(run) is not None]
@@ -145,24 +146,23 @@ def around_damage(store: Store, read: Callable[[], Read]) -> Read:
                 store.leave_out(run_id, why)
 
 
+def left_out_because(store: Store, error: DamagedTableError) -> str:
+    """Return the file of ``store`` that cannot be read, its problem, and the command that mends it."""
+    return f"{error.path.relative_to(store.path)} cannot be read: {error.problem}; try: {error.hint}"
+
+
 def gaps_of(store: Store) -> list[str]:
-    """A sentence on each damage of ``store`` that was left out, with what mends it."""
-    by_cause: dict[str, list[str]] = {}
+    """Return a sentence on each file of ``store`` that cannot be read: its runs, and what mends it."""
+    gaps: dict[str, list[str]] = {}
     for run_id, why in sorted(store.left_out.items()):
-        by_cause.setdefault(why, []).append(run_id)
-    return [*store.unfinished, *(_gap(store, runs, why) for why, runs in by_cause.items())]
-
-
-def _gap(store: Store, runs: Sequence[str], why: str) -> str:
-    first, month = runs[0], store.month_of(runs[0])
-    if first in store.compacted.unreadable:
-        again, who = compact_command(store.path, Path(first).parent.name), "runs of a month are"
-    elif month is not None:
-        again, who = compact_command(store.path, month.month), f"{counted(len(runs), 'run is', 'runs are')}"
-        who = f"run {first} is" if len(runs) == 1 else who
-    else:
-        again, who = publish_command(first, store.path), f"run {first} is"
-    return f"{who} damaged and left out: {why}; try: {again}"
+        gaps.setdefault(why, []).append(run_id)
+    sentences = list(store.unfinished)
+    for why, runs in gaps.items():
+        who = f"run {runs[0]} is" if len(runs) == 1 else counted(len(runs), "run is", "runs are")
+        if runs[0] in store.compacted.unreadable:
+            who = "runs of a month are"
+        sentences.append(f"{who} left out: {why}")
+    return sentences
 
 
 def row_count(store: Store, name: str, run_id: str) -> int:
@@ -209,7 +209,7 @@ def _own(path: Path, asked: Asked) -> Any:
 
 
 def read_part(path: Path, name: str, schema: Any) -> Any:
-    """The columns of ``schema`` in the file ``path`` of table ``name``, of whatever version it is.
+    """Return the columns of ``schema`` in the file ``path`` of table ``name``.
 
     Raises :class:`DamagedTableError`.
     """
@@ -217,5 +217,7 @@ def read_part(path: Path, name: str, schema: Any) -> Any:
 
 
 def damaged(path: Path, error: Exception) -> DamagedTableError:
-    """The error of a table at ``path`` that cannot be read."""
+    """Return the error of a table at ``path`` that cannot be read."""
+    if isinstance(error, OtherSchemaError):
+        return DamagedTableError(path, error.message, hint=error.hint)
     return DamagedTableError(path, str(error), hint=publish_command(path.stem, path.parents[2]))

@@ -15,6 +15,7 @@ from enum import Enum
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+from urllib import parse
 
 from torchgauge.counted import counted
 from torchgauge.results import markdown_text, units
@@ -24,9 +25,12 @@ from torchgauge.results.terminal_width import terminal_width
 if TYPE_CHECKING:
     import jinja2
 
+    from torchgauge.records.comparison import CodeSource
+
 LIMIT = 400
 """Characters of a text; ``brief`` allows others."""
 _ADDRESS = re.compile(r"https://[A-Za-z0-9._~:/?#=&%+-]+")
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _MASKS = str.maketrans("|#*<`", "\x01\x02\x03\x04\x05")
 _UNMASKS = {mask: sign for sign, mask in _MASKS.items()}
 """Signs of a store's text that are no Markdown; visible text has none of these masks."""
@@ -100,6 +104,7 @@ def _environment(form: str) -> jinja2.Environment:
         _listed([quote(str(name), 160) for name in names], most)
     )
     made.filters["link"] = lambda text: Ours(_linked(text, form, quote))
+    made.filters["source"] = lambda source: Ours(_sourced(source, form, quote))
     made.filters["command"] = lambda text: Ours(_command(text, form))
     made.filters["name"] = lambda text: Ours(plain_name(text))
     made.globals["terminal"] = form == "terminal"
@@ -187,6 +192,16 @@ def _linked(address: str, form: str, quote: Callable[[str, int], str]) -> str:
     """An address that a reader can follow; what is no plain one stays text."""
     plain = form == "markdown" and _ADDRESS.fullmatch(address)
     return f"<{address}>" if plain else quote(address, LIMIT)
+
+
+def _sourced(source: CodeSource, form: str, quote: Callable[[str, int], str]) -> str:
+    """Return commit and branch of ``source``, as links where its repository has a plain address."""
+    commit, branch = quote(source.commit[:12], 40), quote(source.branch, 100)
+    plain = _ADDRESS.fullmatch(source.repository) and _COMMIT.fullmatch(source.commit)
+    if form == "markdown" and plain:
+        commit = f"[{commit}]({source.repository}/commit/{source.commit})"
+        branch = f"[{branch}]({source.repository}/tree/{parse.quote(source.branch)})"
+    return f"{commit} of {branch}" if source.branch else commit
 
 
 def _command(text: str, form: str) -> str:

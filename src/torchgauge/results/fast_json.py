@@ -6,10 +6,7 @@ Why apart: journals are also read by commands that import nothing but the standa
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
-
-from torchgauge.results.json_file import RESTORE, read_object
 
 
 def loads(body: bytes) -> Any:
@@ -20,14 +17,3 @@ def loads(body: bytes) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, ValueError):
         return json.loads(body)
-
-
-def field_of(path: Path, name: str, hint: str = RESTORE) -> Any:
-    """One field of the object in the file ``path``, None where it has none; raises as :func:`read_object`."""
-    import msgspec
-
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw]).get(name)
-        return None if found is None else msgspec.json.decode(found)
-    except (OSError, msgspec.MsgspecError, ValueError):
-        return read_object(path, hint).get(name)

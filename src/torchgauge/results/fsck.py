@@ -1,29 +1,39 @@
 """What is wrong with a store: every byte of every run is read, and nothing is changed.
 
 Why: a reader looks at what it needs, and ``results list`` at names and sizes. Here a journal is held to its
-checksums, its plan and its end, the tables to the seal or, without one, to the journal.
+checksums, its plan and its end, the tables to the seal and to the journal, of which they are made once more.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torchgauge.clock import LATEST
 from torchgauge.counted import counted
-from torchgauge.errors import DamagedJournalError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Plan
+from torchgauge.errors import DamagedJournalError, TorchgaugeError, UsageError
+from torchgauge.processes.kept_process import scratch
+from torchgauge.records import Plan
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX
 from torchgauge.results.compacted.compacted_months import CompactedMonths
 from torchgauge.results.compacted.month_check import month_findings
-from torchgauge.results.comparing.comparison_store import ComparisonFolder, comparison_ids
+from torchgauge.results.comparing.comparison_store import (
+    ComparisonFolder,
+    comparison_ids,
+    finish_comparison,
+    read_comparisons,
+)
 from torchgauge.results.comparing.comparison_tables import COMPARISON_TABLES
-from torchgauge.results.dataset import read_part
+from torchgauge.results.dataset import read_part, read_run
+from torchgauge.results.fast_json import loads
 from torchgauge.results.finding import Fault, Finding
 from torchgauge.results.held import is_held
 from torchgauge.results.journal import Kind, RunState, is_being_written, read_with_ends
 from torchgauge.results.planned_folder import PlannedFolder
+from torchgauge.results.publication import publish_run
 from torchgauge.results.seal import SEAL, SealedFile, publish_command, read_seal
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.results.tables import TABLES
@@ -74,46 +84,66 @@ class _RunCheck:
     folder: RunFolder | ComparisonFolder
     months: CompactedMonths
     sealed: bool = False
+    plan: Any = None
+    state: RunState | None = None
     keys: set[str] = field(default_factory=set)
     journal_is_sound: bool = True
 
     def findings(self) -> Iterator[Finding]:
         """What is wrong with its folder and its tables."""
+        trouble = list(self.source())
+        if self.plan is not None:
+            trouble += self.tables(self.plan, self.state)
+        yield from trouble
+        if not trouble and self.state is not None:
+            yield from self.as_journal()
+
+    def source(self) -> Iterator[Finding]:
+        """What is wrong with its plan and its journal, of which its tables are made."""
         path = self.folder.plan_path
+        for part in (self.folder.path, path, self.folder.journal_path):
+            if part.is_symlink():
+                yield self.found(Fault.FOREIGN, part, "it is a link", "put the folder or file itself there")
+                return
         if not path.exists():
             yield self.found(Fault.MISSING, path, "the run has no plan", "restore it from a copy")
             return
         try:
             plan = self.folder.plan()
         except UsageError as error:
-            yield self.found(Fault.DAMAGED, path, error.message, "restore it from a copy")
+            yield self.found(Fault.DAMAGED, path, error.message, error.hint)
+            return
+        if not 0.0 <= plan.created_at <= LATEST:
+            yield self.found(Fault.DAMAGED, path, "its date cannot be", "restore it from a copy")
             return
         if plan.run_id != self.folder.run_id:
             problem = f"it is the plan of run {plan.run_id}"
             yield self.found(Fault.FOREIGN, path, problem, "give the folder the name of its run")
             return
-        state = None
+        self.plan = plan
         if self.folder.journal_path.is_file():
-            state, trouble = self.journal(plan)
+            self.state, trouble = self.journal(plan)
             yield from trouble
-        yield from self.tables(plan, state)
 
     def journal(self, plan: Any) -> tuple[RunState | None, list[Finding]]:
         """How the run ended by its journal, if it says so, and what is wrong with that."""
         path, state, end, trouble = self.folder.journal_path, None, 0, []
         restore = "restore it from a copy"
         try:
-            for record, end in read_with_ends(path):  # noqa: B007  the last one counts
+            for record, end in read_with_ends(path, loads=loads):  # noqa: B007  the last one counts
                 state = RunState(record.data["state"]) if record.kind is Kind.END else None
                 if record.kind is Kind.RESULT:
                     self.keys.add(record.case_key)
                 stamp = record.data if record.kind is Kind.PLAN else {}
-                current = stamp.get("schema_version") == SCHEMA_VERSION
-                if stamp and (stamp["run_id"] != plan.run_id or (current and stamp["digest"] != plan.digest)):
+                if stamp and (stamp["run_id"], stamp["digest"]) != (plan.run_id, plan.digest):
                     trouble.append(self.found(Fault.FOREIGN, path, "it is of another plan", restore))
-        except DamagedJournalError as error:
+        except TorchgaugeError as error:
             self.journal_is_sound = False
             return None, [self.found(Fault.DAMAGED, path, error.message, error.hint)]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            self.journal_is_sound = False
+            problem = f"a line is not a record of a run: {type(error).__name__}"
+            return None, [self.found(Fault.DAMAGED, path, problem, restore)]
         if torn := path.stat().st_size - end:
             problem = f"its last {torn:,} bytes are an unfinished line: the run was killed while it wrote"
             resume = f"torchgauge run --resume {self.folder.path}"
@@ -161,6 +191,31 @@ class _RunCheck:
             if path.is_file() and (not compacted or there[last].is_file()):
                 yield from self.readable(plan, name, path)
 
+    def as_journal(self) -> Iterator[Finding]:
+        """Tables whose rows are not those that the journal makes."""
+        run_id, store = self.folder.run_id, Store(self.root)
+        with scratch("fsck") as aside:
+            copy = type(self.folder)(aside / self.folder.path.relative_to(self.root))
+            copy.path.mkdir(parents=True)
+            for path in (self.folder.plan_path, self.folder.journal_path):
+                shutil.copyfile(path, copy.path / path.name)
+            made = Store(aside)
+            try:
+                make_tables(made, copy)
+            except UNMADE as error:
+                problem = f"no tables can be made of it: {error}"
+                yield self.found(Fault.DAMAGED, self.folder.journal_path, problem, "take the run out")
+                return
+            for name in TABLES if isinstance(copy, RunFolder) else COMPARISON_TABLES:
+                try:
+                    rows, ours = (_rows(each, name, run_id) for each in (store, made))
+                except DamagedJournalError as error:
+                    yield self.found(Fault.DAMAGED, store.table_path(name, run_id), error.message)
+                    continue
+                if not rows.equals(ours) and (rows.num_rows or name not in ("samples", "steps")):
+                    path = store.table_path(name, run_id)
+                    yield self.found(Fault.DAMAGED, path, "its rows are not those of the journal")
+
     def against(self, file: SealedFile, state: RunState | None) -> Iterator[Finding]:
         """How ``file`` differs from what was published."""
         path = self.root / file.path
@@ -191,6 +246,28 @@ class _RunCheck:
         sound = self.journal_is_sound and self.folder.journal_path.is_file()
         again = publish_command(self.folder.run_id, self.root) if sound else "restore it from a copy"
         return Finding(fault, path.relative_to(self.root).as_posix(), problem, remedy or again)
+
+
+UNMADE = (TorchgaugeError, ValueError, TypeError, LookupError, OverflowError, RecursionError)
+"""Errors of a plan or a journal of which no tables can be made."""
+
+
+def make_tables(store: Store, folder: RunFolder | ComparisonFolder) -> None:
+    """Make the tables of ``folder`` in ``store`` from its plan and journal; raises one of :data:`UNMADE`."""
+    if isinstance(folder, RunFolder):
+        publish_run(store, folder, again=True)
+    else:
+        finish_comparison(store, folder, folder.plan())
+
+
+def _rows(store: Store, table: str, run_id: str) -> Any:
+    return read_run(store, table, run_id) if table in TABLES else read_comparisons(store, table, [run_id])
+
+
+def source_of(store: Store, folder: RunFolder | ComparisonFolder) -> tuple[list[Finding], RunState | None]:
+    """Return what is wrong with plan and journal of ``folder``, and how its run ended, if it did."""
+    check = _RunCheck(store.path, folder, store.compacted)
+    return list(check.source()), check.state
 
 
 def _in_use(folder: PlannedFolder) -> bool:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, final
 
 from torchgauge.errors import DamagedJournalError, InfrastructureError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Result
+from torchgauge.records import Result
 from torchgauge.results.atomic_file import fsync_path
 from torchgauge.results.journal_record import (
     PAYLOADS,
@@ -36,6 +36,7 @@ from torchgauge.results.journal_record import (
     decode_line,
     encode_line,
 )
+from torchgauge.results.schema_version import check_version
 
 __all__ = [
     "EarlierAttempt",
@@ -281,13 +282,18 @@ def read_with_ends(
         yield from _records(stream, path, (end, n), loads)
 
 
-def results(path: Path | str, version: int = SCHEMA_VERSION) -> Iterator[Result]:
-    """The results in the journal at ``path``, the first one of each case."""
+def results(path: Path | str) -> Iterator[Result]:
+    """Yield the results in the journal at ``path``, the first one of each case.
+
+    Raises as :func:`read`, and :class:`OtherSchemaError` for a journal of another schema version.
+    """
     seen: set[str] = set()
     for record in read(path):
+        if record.kind is Kind.PLAN:
+            check_version(record.data.get("schema_version"), str(path))
         if record.kind is Kind.RESULT and record.case_key not in seen:
             seen.add(record.case_key)
-            result: Result = record.payload(version)
+            result: Result = record.payload()
             yield result
 
 

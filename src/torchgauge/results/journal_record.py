@@ -28,7 +28,6 @@ from torchgauge.records import (
     to_json,
 )
 from torchgauge.records.comparison import Launch, MetricVerdict
-from torchgauge.results.migrations import migrate_record
 
 
 class Kind(str, Enum):
@@ -123,13 +122,9 @@ class JournalRecord:
     kind: Kind
     data: dict[str, Any]
 
-    def payload(self, version: int = SCHEMA_VERSION, known: Mapping[str, Any] = MappingProxyType({})) -> Any:
-        """The payload as the record of its kind; ``version`` is the schema version that wrote it.
-
-        Fields that are ``known`` are taken as they are given, and not decoded.
-        """
-        data = {**migrate_record(self.kind.value, self.data, version), **known}
-        return from_plain(PAYLOADS[self.kind], data, f"line {self.n}")
+    def payload(self, known: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """Return the payload as the record of its kind; fields that are ``known`` are not decoded."""
+        return from_plain(PAYLOADS[self.kind], {**self.data, **known}, f"line {self.n}")
 
     @property
     def case_key(self) -> str:

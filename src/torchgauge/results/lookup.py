@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from torchgauge.counted import counted, plural
-from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.errors import OtherSchemaError, UnknownNameError, UsageError
 from torchgauge.records import Result
 from torchgauge.results.journal import results
 from torchgauge.results.store import Store
@@ -136,7 +136,10 @@ def find_results(store: str, name: str) -> tuple[list[Result], bool]:
         return results_of(opened, resolve_any_run(opened, name)), True
     known: set[str] = set()
     for run_id in reversed(run_ids):
-        found = results_of(opened, run_id)
+        try:
+            found = results_of(opened, run_id)
+        except OtherSchemaError:
+            continue  # `results list` names it
         known.update(result.case_id for result in found)
         matching = [result for result in found if result.case_id == name]
         if matching:
@@ -149,4 +152,4 @@ def results_of(store: Store, run_id: str) -> list[Result]:
     folder = store.run(run_id)
     if not folder.journal_path.is_file():
         return []
-    return list(results(folder.journal_path, folder.schema_version()))
+    return list(results(folder.journal_path))

@@ -1,6 +1,6 @@
 """Where a run came from: a runner of the store's owners, a contributor, or a file of another tool.
 
-``provenance.json``, which the door writes, decides; what a run says of itself counts where there is none.
+``provenance.json`` decides: of a job ``ci collect`` writes it, of a pull request it names the contributor.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ class OriginKind(str, Enum):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run came from, for a reader; ``recomputed`` rows said something else of their own samples."""
+    """Where a run came from, for a reader."""
 
     kind: OriginKind = OriginKind.OWN
     text: str = "own runner"
-    recomputed: int = 0
 
     def of(self, facts: Mapping[str, object]) -> Origin:
         """The origin of a row of this run that has ``facts``: what a file brought says so in each row."""
@@ -56,9 +55,8 @@ def read_provenance(store: Store, run_id: str) -> dict[str, Any]:
 def origin_of(store: Store, run_id: str) -> Origin:
     """The origin of the run; one that no campaign brought, or whose file is gone, was measured here."""
     said = read_provenance(store, run_id)
-    contributor, pool, count = said.get("contributor"), said.get("pool"), said.get("recomputed")
+    contributor, pool = said.get("contributor"), said.get("pool")
     where = f", pool {pool}" if isinstance(pool, str) and pool else ""
-    recomputed = count if isinstance(count, int) else 0
     if isinstance(contributor, str) and contributor:
-        return Origin(OriginKind.CONTRIBUTED, f"contributor {contributor}{where}", recomputed)
-    return Origin(OriginKind.OWN, f"own runner{where}", recomputed)
+        return Origin(OriginKind.CONTRIBUTED, f"contributor {contributor}{where}")
+    return Origin(OriginKind.OWN, f"own runner{where}")

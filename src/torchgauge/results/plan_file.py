@@ -1,4 +1,4 @@
-"""The file of a plan, of whatever schema version wrote it."""
+"""The file of a plan."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import DataFileError
-from torchgauge.records import SCHEMA_VERSION, Group, Plan, RecordError, from_plain
-from torchgauge.results import fast_json
+from torchgauge.records import Group, Plan, RecordError, from_plain
 from torchgauge.results.json_file import RESTORE, read_object
-from torchgauge.results.migrations import PLAN, check_version, migrate_record
+from torchgauge.results.schema_version import check_version
 
 PLANNED_BY = "torchgauge plan SUITE... --json > plan.json makes one"
 """What to try where somebody names a file of a plan that is none."""
 
 
 def read_plan(path: Path, hint: str = RESTORE) -> Plan:
-    """The plan in the file ``path``; raises :class:`DataFileError` where it does not fit its schema."""
+    """Return the plan in the file ``path``.
+
+    Raises :class:`DataFileError` where it does not fit its schema and :class:`OtherSchemaError` for a plan of
+    another schema version.
+    """
     data = read_object(path, hint)
-    version = check_version(data.get("schema_version"), str(path))
-    data = migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
+    check_version(data.get("schema_version"), str(path))
     groups = data.get("groups")
     try:
         if not isinstance(groups, list):
@@ -32,11 +34,6 @@ def read_plan(path: Path, hint: str = RESTORE) -> Plan:
         return replace(plan, groups=decoded)
     except RecordError as error:
         raise DataFileError(str(path), str(error), hint=RESTORE) from error
-
-
-def plan_version(path: Path, hint: str = RESTORE) -> int:
-    """The schema version that wrote the plan in the file ``path``; raises as :func:`read_plan`."""
-    return check_version(fast_json.field_of(path, "schema_version", hint), str(path))
 
 
 def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:

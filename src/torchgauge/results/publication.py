@@ -47,6 +47,7 @@ from torchgauge.results.fast_json import loads
 from torchgauge.results.held import held
 from torchgauge.results.journal import Kind, RunState, is_being_written, read
 from torchgauge.results.json_file import object_if_any
+from torchgauge.results.possible import impossible
 from torchgauge.results.rows import Row, RunContext
 from torchgauge.results.seal import publish_command, seal, unseal
 from torchgauge.results.store import RunFolder, Store
@@ -77,19 +78,19 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None, *, ag
     :class:`InfrastructureError` where a planned case has no row or a row has no planned case.
     """
     with held(folder.plan_path):  # a second process waits, and then finds the run published
-        version, plan = folder.schema_version(), plan or folder.plan()
+        plan = plan or folder.plan()
         there = store.has_tables(folder.run_id)
         if there and not again and not _interrupted_before(folder):
             return
         with uncollected():
-            found = _survey(folder, version)
+            found = _survey(folder)
         if found.state in CUT_SHORT:
             found.never_reached = _never_reached(plan, found)
         _check_complete(plan, found)
         hint = f"{FREE}, then: {publish_command(folder.run_id, store.path)}"
         with uncollected(), ExitStack() as stack, storage_errors(store.path / "tables", hint):
             writers = {name: stack.enter_context(_writing(store, name, plan.run_id)) for name in TABLES}
-            _fill(writers, folder, plan, found, version)
+            _fill(writers, folder, plan, found)
             for writer in writers.values():
                 writer.close()
             unseal(folder)
@@ -221,7 +222,7 @@ class _Survey:
     attempts: Attempts = field(default_factory=Attempts)
 
 
-def _survey(folder: RunFolder, version: int) -> _Survey:
+def _survey(folder: RunFolder) -> _Survey:
     found = _Survey()
     for record in read(folder.journal_path, loads):
         found.state = None
@@ -230,13 +231,13 @@ def _survey(folder: RunFolder, version: int) -> _Survey:
             if key not in found.statuses:
                 found.statuses[key], found.lines[record.n] = record.data["status"], key
         elif record.kind is Kind.ATTEMPT:
-            found.attempts.restore(record.payload(version))
+            found.attempts.restore(record.payload())
         elif record.kind is Kind.ENVIRONMENT:
-            environment = record.payload(version)
+            environment = record.payload()
             if name := to_rows.torch_version(environment):
                 found.versions[environment.id] = name
         elif record.kind is Kind.END:
-            found.state = record.payload(version).state
+            found.state = record.payload().state
     return found
 
 
@@ -296,9 +297,7 @@ def _check_complete(plan: Plan, found: _Survey) -> None:
         )
 
 
-def _fill(
-    writers: dict[str, TableWriter], folder: RunFolder, plan: Plan, found: _Survey, version: int
-) -> None:
+def _fill(writers: dict[str, TableWriter], folder: RunFolder, plan: Plan, found: _Survey) -> None:
     context = RunContext(plan.run_id, plan.created_at, found.versions)
     seen: Counter[str] = Counter()
     planned = {each.case.key: each.case for each in plan.cases}
@@ -306,15 +305,15 @@ def _fill(
     for record in read(folder.journal_path, loads):
         if key := found.lines.get(record.n):
             # the plan's case is the same, and has its hashes ready: they take as long as the rest of a row
-            _add_result(writers, record.payload(version, {"case": planned[key]}), context)
+            _add_result(writers, record.payload({"case": planned[key]}), context)
         elif record.kind is Kind.ENVIRONMENT:
-            environment = record.payload(version)
+            environment = record.payload()
             observation = seen[environment.id]
             seen[environment.id] += 1
             columns = to_rows.environment_columns(plan.run_id, environment, observation)
             writers["environments"].add_columns(columns)
         elif record.kind is Kind.CALIBRATION:
-            row = to_rows.calibration_row(plan.run_id, record.payload(version), calibrations)
+            row = to_rows.calibration_row(plan.run_id, record.payload(), calibrations)
             writers["calibrations"].add([row])
             calibrations += 1
     for result in found.never_reached:
@@ -329,6 +328,11 @@ def _add_result(writers: dict[str, TableWriter], result: Result, context: RunCon
     writers["summaries"].add(to_rows.summary_rows(result, context))
     if result.measurements:
         writers["samples"].add_columns(to_rows.sample_columns(result))
+    if problem := impossible(result):
+        raise InfrastructureError(
+            f"run {result.run_id} cannot be published: {result.case_id}: {problem}",
+            hint="measure the case again; its suite, its device or whoever sent the run stated this number",
+        )
 
 
 def _info(plan: Plan, found: _Survey) -> bytes:

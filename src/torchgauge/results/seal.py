@@ -1,8 +1,8 @@
 """The seal of a run: names, sizes and digests of what it published, written last.
 
 Why: a table that a disk or a copy has damaged must be told from one that is sound, and a table that somebody
-lost from one that is empty. A run without a seal was published by an older torchgauge, or was killed before
-it had one; it is read all the same. Standard library only: ``results list`` looks at every run.
+lost from one that is empty. A run without a seal was killed before it had one; it is read all the same.
+Standard library only: ``results list`` looks at every run.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.errors import DamagedJournalError, UnknownNameError, UsageError
+from torchgauge.clock import LATEST
+from torchgauge.errors import DamagedJournalError, OtherSchemaError, UnknownNameError, UsageError
 from torchgauge.records import SCHEMA_VERSION, Plan
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.compacted.compacted_months import CompactedMonths
@@ -35,10 +36,10 @@ from torchgauge.results.compacted.manifest import MonthManifest
 from torchgauge.results.held import is_held
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.json_file import read_object
-from torchgauge.results.migrations import check_version
-from torchgauge.results.plan_file import plan_version, read_plan
+from torchgauge.results.plan_file import read_plan
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.remote.store_url import is_url
+from torchgauge.results.schema_version import check_version
 from torchgauge.results.seal import damage_seen, publish_command
 
 if TYPE_CHECKING:
@@ -87,21 +88,12 @@ class RunFolder(PlannedFolder):
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
         return read_plan(self.plan_path)
 
-    def schema_version(self) -> int:
-        """The schema version that wrote this run."""
-        return plan_version(self.plan_path)
-
     def open_journal(self) -> Journal:
         """The journal, created with the stamp of the plan or recovered, locked for writing.
 
-        Raises what :meth:`Journal.open` raises, :class:`UsageError` for a run of an older schema and
-        :class:`DamagedJournalError` where the journal belongs to another plan.
+        Raises what :meth:`Journal.open` raises, :class:`OtherSchemaError` for a run of another schema version
+        and :class:`DamagedJournalError` where the journal belongs to another plan.
         """
-        if self.schema_version() != SCHEMA_VERSION:
-            raise UsageError(
-                f"run {self.run_id} was started by an older torchgauge and can be read but not resumed",
-                hint="start a new run",
-            )
         return Journal.open_stamped(self.journal_path, PlanStamp(self.run_id, self.plan().digest))
 
 
@@ -126,8 +118,8 @@ class Store:
     def open(cls, path: Path | str, create: bool = False, *, writes: bool = False) -> Store:
         """The store at ``path``; for a URL, its copy on this machine, with what changed there.
 
-        Raises :class:`UsageError` where there is none and ``create`` is false, where a newer torchgauge
-        wrote it, and for a URL that something ``writes`` to.
+        Raises :class:`UsageError` where there is none and ``create`` is false and for a URL that something
+        ``writes`` to, and :class:`OtherSchemaError` where another version of torchgauge wrote it.
         """
         store = cls(Path(path)) if not is_url(path) else cls._remote(str(path), create or writes)
         marker = store.path / "store.json"
@@ -138,7 +130,7 @@ class Store:
             with storage_errors(store.path):
                 (store.path / "runs").mkdir(parents=True, exist_ok=True)
                 (store.path / "tables").mkdir(exist_ok=True)
-            store._claim()
+            write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
         else:
             raise UsageError(
                 f"there is no store at {store.path}",
@@ -166,7 +158,6 @@ class Store:
         Raises :class:`UsageError` where the run exists and ``ValueError`` where its id is no file name.
         """
         folder = RunFolder(self.path / "runs" / plan.run_id)
-        self._claim()
         write_plan(folder, plan, "run")
         return folder
 
@@ -207,14 +198,20 @@ class Store:
         try:
             if published and folder.info_path.is_file():
                 data = read_object(folder.info_path)
+                check_version(data.get("schema_version"), str(folder.info_path))
                 counts = {str(status): int(count) for status, count in data["counts"].items()}
-                state = RunState(data["state"])
-                info = RunInfo(run_id, state, data["created_at"], data["planned"], counts, published)
+                at, planned = _date(data["created_at"]), int(data["planned"])
+                info = RunInfo(run_id, RunState(data["state"]), at, planned, counts, published)
             else:
                 created_at, planned = _planned(folder)
                 info = _progress(folder, created_at, planned, published)
+        except OtherSchemaError as error:
+            return RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, error.message)
         except (DamagedJournalError, UsageError) as error:
             info = RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, error.message)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            problem = f"its plan, journal or run.json is not of a run: {type(error).__name__}"
+            info = RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, problem)
         return self._judged(info, folder)
 
     def is_published(self, run_id: str) -> bool:
@@ -249,7 +246,7 @@ class Store:
         return damage_seen(self.path, RunFolder(self.path / "runs" / run_id))
 
     def leave_out(self, run_id: str, why: str) -> None:
-        """Read the run no more: its tables are damaged, which ``why`` says."""
+        """Read the run no more, for the reason ``why``."""
         self.left_out[run_id] = why
 
     def table_path(self, table: str, run_id: str) -> Path:
@@ -270,12 +267,6 @@ class Store:
         """Whether the tables hold the run, of its own or of its month, sound or not."""
         return self.table_path("results", run_id).is_file() or self.compacted.of(run_id) is not None
 
-    def _claim(self) -> None:
-        """Say that files of today's schema are in the store, which older readers must refuse."""
-        marker = self.path / "store.json"
-        if not marker.is_file() or read_object(marker).get("schema_version") != SCHEMA_VERSION:
-            write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
-
 
 def _refuse_file(path: Path) -> None:
     """Raise :class:`UsageError` where ``path``, or a folder above it, is a file."""
@@ -285,9 +276,18 @@ def _refuse_file(path: Path) -> None:
         raise UsageError(f"{found} is a file, and a store is a folder{of}", hint="--store DIR names a folder")
 
 
+def _date(value: Any) -> float:
+    """Return ``value`` as a date in seconds since the epoch; raises ``ValueError`` for one that cannot be."""
+    at = float(value)
+    if not 0.0 <= at <= LATEST:
+        raise ValueError(f"no date: {at:g}")
+    return at
+
+
 def _planned(folder: RunFolder) -> tuple[float, int]:
     data = read_object(folder.plan_path)
-    return float(data["created_at"]), sum(len(group["cases"]) for group in data["groups"])
+    check_version(data.get("schema_version"), str(folder.plan_path))
+    return _date(data["created_at"]), sum(len(group["cases"]) for group in data["groups"])
 
 
 def _progress(folder: RunFolder, created_at: float, planned: int, published: bool) -> RunInfo:

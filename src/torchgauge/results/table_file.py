@@ -1,10 +1,11 @@
-"""Reading one Parquet file of a store, whatever schema version wrote it: all rows, or those asked for.
+"""Reading one Parquet file of a store: all rows, or those asked for.
 
 Why apart: a run's own file and that of a compacted month are read by the same rules.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,15 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from torchgauge.records import SCHEMA_VERSION
-from torchgauge.results.migrations import appended_since, check_version, migrate_table
+from torchgauge.errors import OtherSchemaError
 from torchgauge.results.publication import VERSION_KEY
+from torchgauge.results.schema_version import check_version
 
 Where = tuple[tuple[str, frozenset[str]], ...]
 """Columns of strings with the words of which a row has one; a row has to meet all."""
 
-UNREADABLE = (pa.ArrowException, OSError, KeyError, ValueError)
-"""What reading a damaged file raises."""
+MOST_BYTES, ALWAYS_BYTES, MOST_RATIO = 8 << 30, 256 << 20, 1000
+"""Most bytes that the columns of a file may unpack to, what is always allowed, and the most for each byte."""
+
+UNREADABLE = (pa.ArrowException, OSError, KeyError, ValueError, OtherSchemaError)
+"""What reading a file raises that is damaged or of another schema version."""
 
 
 @dataclass(frozen=True)
@@ -62,32 +66,52 @@ def encoded_schema(schema: Any) -> Any:
 
 
 def read_file(path: Path, asked: Asked) -> Any:
-    """What is ``asked`` of the table in the file ``path``; raises one of :data:`UNREADABLE`."""
-    file = _opened(path, asked)
-    version = check_version(int((file.metadata.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
-    there = set(file.schema_arrow.names)
+    """Return the rows that are ``asked`` of the table in the file ``path``; raises one of :data:`UNREADABLE`.
+
+    Strings are read as dictionaries first, so that a file that unpacks to more than it may is refused before.
+    """
+    metadata = pq.read_metadata(path)
+    check_version(int((metadata.metadata or {}).get(VERSION_KEY, b"-1")), "the file")
+    leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    words = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    file = pq.ParquetFile(path, metadata=metadata, read_dictionary=words, page_checksum_verification=True)
     needed = [*asked.columns, *(name for name, _ in asked.where if name not in asked.columns)]
-    some = version >= appended_since(asked.table)
-    wanted = [column for column in needed if column in there] if some else None
-    if asked.where and version == SCHEMA_VERSION:  # an older file may hold other words than are asked for
-        part = file.read_row_groups(_groups(file, asked.where), wanted, use_threads=False)
+    _check_size(path, _declared(metadata, needed))
+    if asked.where:
+        part = file.read_row_groups(_groups(file, asked.where), needed, use_threads=False)
     else:
-        part = file.read(wanted, use_threads=False)
-    part = migrate_table(asked.table, part, version)
+        part = file.read(needed, use_threads=False)
+    _check_size(path, sum(_length(chunk) for column in part.columns for chunk in column.chunks))
     if asked.where:
         part = part.filter(_mask(part, asked.where))
     return part.select(asked.columns).cast(asked.stored)
 
 
-def _opened(path: Path, asked: Asked) -> Any:
-    if not asked.encoded:
-        return pq.ParquetFile(path, page_checksum_verification=True)
-    words = [field.name for field in asked.schema if pa.types.is_string(field.type)]
-    words += [name for name, _ in asked.where if name not in words]
-    try:
-        return pq.ParquetFile(path, read_dictionary=words, page_checksum_verification=True)
-    except KeyError:
-        return pq.ParquetFile(path, page_checksum_verification=True)  # older: columns had other names
+def _check_size(path: Path, size: int) -> None:
+    most = min(MOST_BYTES, max(ALWAYS_BYTES, MOST_RATIO * path.stat().st_size))
+    if size > most:
+        raise pa.ArrowInvalid(f"its columns unpack to {size:,} bytes; at most {most:,} are read")
+
+
+def _declared(metadata: Any, wanted: Sequence[str]) -> int:
+    """Return the bytes that the columns ``wanted`` take by what the file says, before strings."""
+    size = 0
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            column = metadata.row_group(group).column(place)
+            if column.path_in_schema.partition(".")[0] in wanted:
+                size += 8 * int(column.num_values) + int(column.total_uncompressed_size)
+    return size
+
+
+def _length(chunk: Any) -> int:
+    """Return the bytes of the strings of ``chunk``, one for each row; raises where one is not UTF-8."""
+    if pa.types.is_list(chunk.type):
+        return _length(chunk.flatten())
+    if not pa.types.is_dictionary(chunk.type):
+        return 0
+    chunk.dictionary.validate(full=True)
+    return int(pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0)
 
 
 def _groups(file: Any, where: Where) -> list[int]:

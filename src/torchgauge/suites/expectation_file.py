@@ -20,7 +20,7 @@ from torchgauge.suites.document import parse_document, text_of
 from torchgauge.suites.expectations import ExpectationTable, expectations_of
 
 MARK = "# torchgauge expect:"
-"""How the comments begin that ``torchgauge expect update`` writes, and replaces."""
+"""How the comments begin that ``torchgauge suites expect`` writes, and replaces."""
 
 _WIDTH = 110
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")

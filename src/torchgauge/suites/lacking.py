@@ -6,13 +6,16 @@ import of an installed package is an error, and so is a failure after a refusal 
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from urllib.error import HTTPError
+
+from torchgauge.errors import MissingPackageError
 
 _REFUSED = frozenset(
     {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "NetworkRefusedError", "NoNetworkError", "gaierror"}
@@ -79,3 +82,11 @@ def _is_installed(module: str) -> bool:
         return False
     except ValueError:  # a module that something put there without a specification
         return True
+
+
+def without_model(library: ModuleType, name: str, known: Iterable[str]) -> MissingPackageError:
+    """Return the error of a ``library`` that has no model ``name`` among those that it has."""
+    near = "".join(f" or {each}" for each in difflib.get_close_matches(name, known))
+    hint = f"install another version of {library.__name__}"
+    message = f"{library.__name__} {library.__version__} has no {name}"
+    return MissingPackageError(message, hint=f"{near.removeprefix(' or ')}; or {hint}" if near else hint)

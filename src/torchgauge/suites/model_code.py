@@ -59,7 +59,7 @@ def digests_of(suites: Iterable[Suite], groups: Sequence[Group]) -> dict[str, st
 def builder_file(builder: str) -> Path | None:
     """Return the source of the module of ``builder`` without importing it; None where there is none."""
     top, *rest = builder.partition(":")[0].split(".")
-    spec = find_spec(top)
+    spec = find_spec(top) if top else None
     if spec is None or not rest:
         return None if spec is None or spec.origin is None else Path(spec.origin)
     places = [Path(root, *rest) for root in spec.submodule_search_locations or ()]

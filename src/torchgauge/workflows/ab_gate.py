@@ -17,7 +17,7 @@ from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
-from torchgauge.records.comparison import SideSpec
+from torchgauge.records.comparison import CodeSource, SideSpec
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, INTERRUPTED, GateVerdict
 from torchgauge.results.journal import RunState
@@ -29,11 +29,12 @@ from torchgauge.workflows.side_environment import make_environment
 
 @dataclass(frozen=True)
 class Side:
-    """One side: what to install, or an interpreter that is there already, and the name that it goes by."""
+    """One side: what to install, or an interpreter that is there already, its name, and its code if known."""
 
     label: str
     specification: str = ""
     python: str = ""
+    source: CodeSource | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def run_ab_gate(wanted: AbGate, store: Path, work: Path, out: Path, progress: Ab
 def _measured(wanted: AbGate, store: Path, work: Path, progress: AbProgress) -> ComparisonReport:
     policy = read_policy(wanted.policy)
     base, head = (
-        SideSpec(side.label, _interpreter(side, work / name, wanted))
+        SideSpec(side.label, _interpreter(side, work / name, wanted), source=side.source)
         for name, side in (("base", wanted.base), ("head", wanted.head))
     )
     request = Request(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from torchgauge.records.comparison import CodeSource
 from torchgauge.results import document
 from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.results.document import Ours
@@ -58,15 +59,22 @@ def comment_on(api: GitHubApi, found: Gathered, *, name: str, server: str, bot: 
     if found.plan.base != (shown_branch(request.base_branch) if other else ""):
         raise SkippedError("the pull request has another base by now: push its commit anew")
     url = f"{server}/{run.repository}/actions/runs/{run.run_id}"
-    body = comment_text(found, name=name, url=url)
+    body = comment_text(found, name=name, server=server)
     number, edited = _put(api, run, request, body, first=marker(title), bot=bot)
     put_check_run(api, run, title, found.verdict, summary=body, details_url=url)
     return Posted(request.number, number, found.verdict, body, edited)
 
 
-def comment_text(found: Gathered, *, name: str, url: str, limit: int = LIMIT) -> str:
-    """The comment, at most ``limit`` characters; rows that do not fit are counted in a line."""
-    title = found.plan.title(name)
+def comment_text(found: Gathered, *, name: str, server: str, limit: int = LIMIT) -> str:
+    """Return the comment, at most ``limit`` characters; a line counts the rows that do not fit.
+
+    Base and head are those of the API; addresses begin with that of ``server``.
+    """
+    run, title, request = found.run, found.plan.title(name), found.plan.request
+    head = CodeSource(run.head_sha, run.head_branch, f"{server}/{run.head_repository}")
+    base = (
+        CodeSource(request.base_sha, request.base_branch, f"{server}/{run.repository}") if request else None
+    )
     order = list(GateVerdict)
     shown = sorted(found.received, key=lambda each: order.index(each.verdict))[:MOST_POOLS]
     rest = Counter(each.verdict for each in found.received)
@@ -78,7 +86,9 @@ def comment_text(found: Gathered, *, name: str, url: str, limit: int = LIMIT) ->
         title=title,
         titles=TITLES,
         marker=Ours(marker(title)),
-        url=Ours(url),
+        url=Ours(f"{server}/{run.repository}/actions/runs/{run.run_id}"),
+        base=base,
+        head=head,
         absent=any(each.found is None or each.missing for each in found.received),
         shown=shown,
         rest=[(each, rest[each]) for each in GateVerdict if rest[each]],

@@ -18,14 +18,13 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.harness.ab.confirmation import Confirmer, contradiction
 from torchgauge.harness.ab.reading import Answer, Reading
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.possible import LONGEST_S
 from torchgauge.results.run_id import is_run_id
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
@@ -33,8 +32,7 @@ from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, a
 from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.ingest.intake import artifact_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.row_check import LONGEST_S
-from torchgauge.workflows.ingest.strict_records import decode_large
+from torchgauge.workflows.ingest.strict_records import decode
 from torchgauge.workflows.ingest.validator import SKEW_S
 from torchgauge.workflows.job_statements import Stated, stated_answers
 from torchgauge.workflows.night_changes import rule_of
@@ -155,10 +153,9 @@ def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
         if path.is_symlink() or path.stat().st_size > MOST_BYTES:
             raise RefusedSetError(Reason.SCHEMA, "it is a link or too large")
         data = path.read_bytes()
-        twin = decode_large(data, ConfirmSet, "the set of answers")
+        found = decode(data, ConfirmSet, "the set of answers", MOST_BYTES)
     except OSError as error:
         raise RefusedSetError(Reason.SCHEMA, f"it cannot be read: {error.strerror}") from error
-    found = msgspec.convert(twin, ConfirmSet, from_attributes=True)
     if found.schema != SET_SCHEMA:
         raise RefusedSetError(Reason.SCHEMA, f"it is of schema {found.schema}, not {SET_SCHEMA}")
     if found.campaign_id != campaign_id:

@@ -33,13 +33,15 @@ _UNSHOWN = re.compile(r"[^A-Za-z0-9._/-]|-(?=-)")
 class GateBase:
     """The pools and, by pool, the ids of the cases that a run of the gate had to compare.
 
-    ``branch`` is empty for the default branch. ``unknown`` says why the cases are not known.
+    ``branch`` is empty for the default branch. ``unknown`` says why the cases are not known. ``request`` is
+    the pull request, None where nobody was asked for one.
     """
 
     pools: tuple[Pool, ...] = ()
     branch: str = ""
     cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unknown: str = ""
+    request: PullRequest | None = None
 
 
 def base_of(api: GitHubApi | None, run: GateRun, file: Path, path: str) -> GateBase:
@@ -55,17 +57,17 @@ def base_of(api: GitHubApi | None, run: GateRun, file: Path, path: str) -> GateB
         except SkippedError:  # then there is nothing to write to, and nobody to mislead
             request = None
     if api is None or request is None or request.base_branch == run.default_branch:
-        return asked_by(read_config(file))
+        return replace(asked_by(read_config(file)), request=request)
     branch = shown_branch(request.base_branch)
     try:
         config = parse_config(_file(api, run, request, path), f"{path} of {branch}")
     except ApiError as error:
         if error.status != NOT_FOUND:
             raise
-        return GateBase(branch=branch, unknown=f"{branch} has no {path}")
+        return GateBase(branch=branch, unknown=f"{branch} has no {path}", request=request)
     except TorchgaugeError as error:
-        return GateBase(branch=branch, unknown=error.message)
-    return replace(asked_by(config), branch=branch)
+        return GateBase(branch=branch, unknown=error.message, request=request)
+    return replace(asked_by(config), branch=branch, request=request)
 
 
 def asked_by(config: Config) -> GateBase:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from torchgauge.results.markdown_text import one_line
 from torchgauge.workflows.gate_base import GateBase
 from torchgauge.workflows.github_api import GitHubApi, own_name, repository_path
+from torchgauge.workflows.pull_request import PullRequest
 from torchgauge.workflows.workflow_event import SUCCESS, GateRun
 
 MOST_JOBS = 5
@@ -37,7 +38,8 @@ class GatePlan:
     """The pools that must submit a set, and the jobs that there were, as far as they are known.
 
     ``named`` says that somebody asked for the pools by name. ``cases`` are those that each pool must have
-    compared, and ``unknown`` says why they are not known. ``base`` is a branch that is not the default one.
+    compared, and ``unknown`` says why they are not known. ``base`` is a branch that is not the default one,
+    ``request`` the pull request as the API lists it.
     """
 
     pools: tuple[str, ...]
@@ -46,6 +48,7 @@ class GatePlan:
     base: str = ""
     cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unknown: str = ""
+    request: PullRequest | None = None
 
     def title(self, name: str) -> str:
         """What the check run and the comment called ``name`` are called for this run."""
@@ -63,7 +66,8 @@ def gate_plan(base: GateBase, jobs: tuple[GateJob, ...], came: Collection[str]) 
     ran = {job.name for job in jobs} | set(came)
     own = tuple(pool.name for pool in base.pools if pool.trust != "anyone" and pool.name in ran)
     named = bool(own) and ran.isdisjoint(everyone)
-    return GatePlan(own if named else everyone, jobs, named, base.branch, base.cases, base.unknown)
+    pools = own if named else everyone
+    return GatePlan(pools, jobs, named, base.branch, base.cases, base.unknown, base.request)
 
 
 def jobs_of(api: GitHubApi, run: GateRun) -> tuple[GateJob, ...]:

@@ -21,9 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.clock import LATEST
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import digest, from_plain, to_plain
-from torchgauge.records.comparison import MetricVerdict
+from torchgauge.records.comparison import CodeSource, MetricVerdict
 from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.comparing.gate import under
 from torchgauge.results.comparing.gate_verdict import GATE_VERDICTS, GateVerdict, Headline, headline
@@ -51,8 +52,6 @@ MOST_VERDICTS = 10_000
 """Eight metrics of 1,250 pairs, more than a job has hours for; the sets of all pools are held at once."""
 MOST_FACTS = 5_000
 """Variables and facts of the environments of one side; a device has some fifty."""
-LATEST = 4e9
-"""Latest creation that is believed, in seconds since the epoch (the year 2096): later ones have no date."""
 
 POOL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _HEX = re.compile(r"[0-9a-f]{16}")
@@ -139,15 +138,12 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
 
     Raises ``RefusedSetError`` for anything odd.
     """
-    import msgspec
-
     from torchgauge.workflows.ingest.container import KIB, MIB, Caps, read_container
-    from torchgauge.workflows.ingest.strict_records import decode, decode_large
+    from torchgauge.workflows.ingest.strict_records import decode
 
     caps = Caps(sizes={MANIFEST: 64 * KIB, REPORT: 6 * MIB}, files=2, packed=6 * MIB)
     files = read_container(path, caps)
-    told = decode(files[MANIFEST], GateManifest, MANIFEST)
-    manifest = from_plain(GateManifest, msgspec.to_builtins(told))
+    manifest = decode(files[MANIFEST], GateManifest, MANIFEST)
     if manifest.schema != GATE_SET_SCHEMA or len(manifest.trouble) > 2000:
         raise RefusedSetError(Reason.NOT_A_SET, f"its schema is not {GATE_SET_SCHEMA}")
     stamp = FileStamp(REPORT, hashlib.sha256(files[REPORT]).hexdigest(), len(files[REPORT]))
@@ -160,9 +156,8 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
     ours = (origin.repository.lower(), origin.run_id)
     if (manifest.repository.lower(), manifest.run_id) != ours or not 1 <= manifest.attempt <= origin.attempt:
         raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "it is of another run")
-    found = decode_large(files.pop(REPORT), ComparisonReport, REPORT)
-    _check_size(found)
-    report = msgspec.convert(found, ComparisonReport, from_attributes=True)
+    report = decode(files.pop(REPORT), ComparisonReport, REPORT, caps.sizes[REPORT])
+    _check_size(report)
     _check_report(report)
     return GateSet(manifest, _judged_again(report, policy))
 
@@ -191,7 +186,8 @@ def nothing_measured(sides: tuple[str, str]) -> ComparisonReport:
 def _judged_again(report: ComparisonReport, policy: Policy | None) -> ComparisonReport:
     """``report`` with counts and headline made from its verdicts, whatever it said of itself.
 
-    The command is left out: nobody should copy one from a pull request of a stranger.
+    The command is left out: nobody should copy one from a pull request of a stranger. Of the code of a side
+    the commit stays; branch and address, which make links, are what GitHub says of the pull request.
     """
     verdicts = report.verdicts
     if policy is not None:
@@ -200,7 +196,14 @@ def _judged_again(report: ComparisonReport, policy: Policy | None) -> Comparison
     counts = count(len(pairs) + len(report.not_run), verdicts, len(report.not_run))
     incomplete = bool(report.not_run) or report.state is not RunState.COMPLETE
     said = headline(verdicts, incomplete=incomplete)
-    return replace(report, verdicts=verdicts, counts=counts, headline=said, command=(), false_alarms=None)
+    judged = replace(report, verdicts=verdicts, counts=counts, headline=said, command=(), false_alarms=None)
+    return replace(judged, base=_commit_alone(report.base), head=_commit_alone(report.head))
+
+
+def _commit_alone(side: SideFacts) -> SideFacts:
+    if side.source is None or not is_sha(side.source.commit):
+        return replace(side, source=None)
+    return replace(side, source=CodeSource(side.source.commit))
 
 
 def _check_size(report: Any) -> None:

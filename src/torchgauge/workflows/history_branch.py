@@ -206,6 +206,8 @@ class HistoryBranch:
             ("core.excludesFile", os.devnull),
             ("core.attributesFile", os.devnull),
             ("core.autocrlf", "false"),
+            # A link of the branch becomes a small file: nothing here is read or written through it.
+            ("core.symlinks", "false"),
             ("http.lowSpeedLimit", "1000"),
             ("http.lowSpeedTime", "60"),
         ]

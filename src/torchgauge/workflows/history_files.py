@@ -1,7 +1,8 @@
 """What a job that only reads made of the history, taken over by the one that writes it.
 
-The two are apart because the first one parses what strangers submit. So what it hands on is taken as plain
-files alone: nothing that git or another program would read as a setting, and no link out of the folder.
+The two are apart because the first one parses what jobs submit. So what it hands on is taken as plain files
+alone: nothing that git or another program would read as a setting, and no link on either side. Tables stay
+behind: :mod:`torchgauge.workflows.publish` makes them from the journals.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from pathlib import Path
 
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.results.atomic_file import storage_errors
-from torchgauge.workflows.ingest.contributors import CONTRIBUTORS
 
 _BLOCK = 1024 * 1024
+_MADE = frozenset({"tables", "compacted", "history.json"})
+"""What a publication makes, at the top of a store; of a run, its state and its seal."""
 
 
 def add_files(source: Path, history: Path) -> int:
-    """Copy every file below ``source`` over ``history``; how many. Nothing is ever taken away.
+    """Copy the files below ``source`` over ``history``, but for tables; how many. Nothing is taken away.
 
-    The list of contributors stays as it is: its owners may have changed it since ``source`` was made. All
-    others are looked at before the first is copied. Raises :class:`UsageError` where one is hidden or no
-    plain file, or a folder is missing, and :class:`InfrastructureError` where a file that only grows lacks
-    lines in ``source``, or the disk fails.
+    All are looked at before the first is copied. Raises :class:`UsageError` where one is hidden or no plain
+    file, would be written through a link, or a folder is missing, and :class:`InfrastructureError` where a
+    file that only grows lacks lines in ``source``, or the disk fails.
     """
     for folder in (source, history):
         if not folder.is_dir() or folder.is_symlink():
@@ -31,15 +32,31 @@ def add_files(source: Path, history: Path) -> int:
                 f"{folder} is not a folder", hint="torchgauge ci history fetch makes the history"
             )
     with storage_errors(source):
-        names = [name for name in _names(source) if name != Path(CONTRIBUTORS)]
+        names = [name for name in _names(source) if not _is_made(name)]
     with storage_errors(history):
         for name in names:
+            _check_target(history, name)
             if name.suffix == ".jsonl" and (history / name).is_file():
                 _check_grown(history / name, source / name)
         for name in names:
             (history / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, history / name)
     return len(names)
+
+
+def _is_made(name: Path) -> bool:
+    of_a_run = name.parts[0] in ("runs", "comparisons") and name.name in ("run.json", "seal.json")
+    return name.parts[0] in _MADE or of_a_run
+
+
+def _check_target(history: Path, name: Path) -> None:
+    """Raise where ``name`` would be written through a link, or over a folder."""
+    for part in (name, *name.parents):
+        if (history / part).is_symlink() or (part == name and (history / part).is_dir()):
+            raise UsageError(
+                f"{str(part)!a} of {history} is a link or a folder, so nothing is written there",
+                hint="take it out of the branch of results by a commit",
+            )
 
 
 def _check_grown(before: Path, after: Path) -> None:

@@ -105,8 +105,11 @@ def lacking(config: Config, folder: Path) -> list[str]:
     return lacks
 
 
-def render(name: str, config: Config, config_name: str = "torchgauge.yml") -> str:
-    """The workflow called ``name`` as text, with the lines that say what wrote it."""
+def render(name: str, config: Config, config_name: str = "torchgauge.yml", *, here: bool = False) -> str:
+    """Return the workflow called ``name`` as text, with the lines that name its writer.
+
+    ``here`` is for torchgauge's own repository, whose workflow installs its own source and has no such lines.
+    """
     loader = jinja2.PackageLoader("torchgauge.workflows")
     environment = jinja2.Environment(
         loader=loader,
@@ -127,13 +130,14 @@ def render(name: str, config: Config, config_name: str = "torchgauge.yml") -> st
         config=config,
         config_name=config_name,
         uses=uses,
+        here=here,
         cron=_cron(config.at, 0),
         watch_cron=_cron(config.expect_by, 5),
         expect_by=config.expect_by,
         anyone=any(pool.trust == "anyone" for pool in config.pools),
         collaborators=any(pool.trust == "collaborators" for pool in config.pools),
     )
-    return _signed(body, config_name)
+    return body if here else _signed(body, config_name)
 
 
 def _signed(body: str, config_name: str) -> str:

@@ -234,8 +234,9 @@ def _of_change(change: NightlyChange, url: str) -> Wanted:
     told = findings_text((change,), ())
     rule = (
         "A suspicion is not a verdict: each night measures the last good build against the suspect one until "
-        "there is an answer, and so does `torchgauge trend --confirm`. What is confirmed keeps nights red. "
-        "This issue is closed once every series in it is back, or was found to have another cause."
+        "there is an answer, and so does `torchgauge results trend --confirm`. What is confirmed keeps "
+        "nights red. This issue is closed once every series in it is back, or was found to have another "
+        "cause."
     )
     return Wanted(Kind.CHANGE, change.key, change.members, title, _text(told, rule, url))
 

@@ -158,6 +158,4 @@ def _as_declared(row: Result, skipped: frozenset[str]) -> Result:
 
 def _rows(store: Store, run_id: str) -> list[Result]:
     folder = store.run(run_id)
-    return (
-        list(results(folder.journal_path, folder.schema_version())) if folder.journal_path.is_file() else []
-    )
+    return list(results(folder.journal_path)) if folder.journal_path.is_file() else []

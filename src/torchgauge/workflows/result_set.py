@@ -40,8 +40,6 @@ from torchgauge.workflows.plain_text import is_plain_command, plain_values
 RESULT_SET_SCHEMA = 2
 """Version of ``manifest.json``."""
 MANIFEST, PLAN_FILE, JOURNAL_FILE = "manifest.json", "plan.json", "journal.jsonl"
-SIGNATURE_FILE = "signature.json"
-"""Beside them where its contributor signs: not one of the files that the manifest stamps."""
 RUN_FILES = frozenset({MANIFEST, PLAN_FILE, JOURNAL_FILE})
 """The files of the result set of a run."""
 JOURNAL_BYTES = 80 << 20

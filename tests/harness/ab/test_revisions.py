@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from waiting import wait_until
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import UsageError
+from torchgauge.suites.own.revision import repository_page
 
 pytestmark = pytest.mark.torch
 
@@ -63,6 +65,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     git(folder, "init", "-q", "-b", "main")
+    git(folder, "remote", "add", "origin", "git@forge.example:acme/models.git")
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "one")
     (folder / "src/acme/__init__.py").write_text("LAYERS = 8\n")
@@ -72,9 +75,18 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def slower(repository: Path) -> subprocess.CompletedProcess[str]:
-    """The folder against main."""
+    """The folder against main, beside the files of a comparison that runs, and of one that is gone."""
     words, where = command(repository, "bench/mine.py", "--base-rev", "main", *QUICK, "--json")
-    return subprocess.run(words, **where, capture_output=True, text=True, timeout=280, check=False)
+    gone, running = (repository.parent / "temporary" / f"torchgauge-revision-{name}" for name in "ab")
+    for folder in (gone, running):
+        folder.mkdir()
+        os.utime(folder, (0, 0))
+    held = os.open(running, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    done = subprocess.run(words, **where, capture_output=True, text=True, timeout=280, check=False)
+    os.close(held)
+    running.rmdir()  # it is there
+    return done
 
 
 @pytest.fixture
@@ -96,6 +108,31 @@ def test_a_slower_branch_is_a_regression_and_its_model_is_told(slower: Any) -> N
     assert latency["verdict"] == "regression"
     assert latency["ratio"] > 3
     assert "the models differ: base 65,792, head 526,336 parameters" in latency["reason"]
+
+
+def test_the_report_names_the_commit_and_branch_of_the_base(slower: Any, repository: Path) -> None:
+    """With the page of its repository; the head, which no commit has, by its label alone."""
+    commit = git(repository, "rev-parse", "main").strip()
+    text = CliRunner().invoke(cli, ["report", "--store", str(repository / "torchgauge-results")]).stdout
+    page = "https://forge.example/acme/models"
+    base = f"[`{commit[:12]}`]({page}/commit/{commit}) of [`main`]({page}/tree/main)"
+    assert f"Base `main` ({base}), head `the files as they are`." in text, text[:2000]
+
+
+@pytest.mark.parametrize(
+    ("remote", "page"),
+    [
+        ("https://forge.example/acme/models.git", "https://forge.example/acme/models"),
+        ("https://user:secret@forge.example/acme/models", "https://forge.example/acme/models"),
+        ("git@forge.example:acme/models.git", "https://forge.example/acme/models"),
+        ("ssh://git@forge.example:2222/acme/models.git", "https://forge.example/acme/models"),
+        ("/srv/git/models.git", ""),
+        ("file:///srv/git/models", ""),
+    ],
+)
+def test_the_page_of_a_repository_is_that_of_its_remote(remote: str, page: str) -> None:
+    """Without a user or a token; a folder has none."""
+    assert repository_page(remote) == page
 
 
 def test_what_the_folder_has_beside_its_commit_is_counted(slower: Any, repository: Path) -> None:

@@ -319,6 +319,10 @@ def test_a_build_that_cannot_run_is_no_likeliest_one_alone():
     ended = search(begin(labels(4)), lambda build: Reading(answers[build], reason="said"))
     assert (ended.ending, ended.best()[0]) == (Ending.INCOMPLETE, (2, 3))
     assert "likeliest b2 or b3 (" in step_line(ended, len(ended.steps) - 1)
+    begun = (
+        begin(labels(4)).with_reading(3, Reading(Answer.CHANGED)).with_reading(2, Reading(Answer.UNUSABLE))
+    )
+    assert begun.explanation().startswith("b2 or b3 is the likeliest, at 67%; ")
 
 
 @pytest.mark.parametrize("culprit", [1, 4, 7])

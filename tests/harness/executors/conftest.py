@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sys
@@ -16,7 +15,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ray_cluster import NODES, PYTHONPATH, RayCluster, ray_cluster
 from slurm_cluster import SlurmCluster, missing, slurm_cluster
 
 QUICK_JOBS = {"poll_s": "0.2", "lost_s": "3"}
@@ -59,26 +57,6 @@ def slurm(slurm_of_this_machine: SlurmCluster) -> Iterator[Place]:
     """Slurm, with which a test must leave nothing."""
     cluster = slurm_of_this_machine
     yield Place("slurm", dict(QUICK_JOBS), {"SLURM_CONF": str(cluster.configuration)}, cluster)
-    cluster.wait_until_empty()
-
-
-@pytest.fixture(scope="module")
-def ray_of_this_machine() -> Iterator[RayCluster]:
-    """Ray with two nodes."""
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("ray is not installed")
-    folder = Path(tempfile.mkdtemp(prefix="tg-ray-", dir="/tmp"))
-    with ray_cluster(folder, NODES, PYTHONPATH) as cluster:
-        yield cluster
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def ray(ray_of_this_machine: RayCluster) -> Iterator[Place]:
-    """Ray, on whose nodes a test must leave nothing."""
-    cluster = ray_of_this_machine
-    options = {**QUICK_JOBS, "lost_s": "20", "address": cluster.address}
-    yield Place("ray", options, {"RAY_AUTH_TOKEN": cluster.token}, cluster)
     cluster.wait_until_empty()
 
 

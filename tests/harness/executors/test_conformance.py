@@ -11,12 +11,7 @@ from commands import SLOW, assert_whole, gate, started
 
 from torchgauge.records import Status
 
-EVERYWHERE = pytest.mark.parametrize("place", ["local", "slurm", "ray"], indirect=True)
-RAY_BY_NIGHT = pytest.mark.parametrize(
-    "place", ["local", "slurm", pytest.param("ray", marks=pytest.mark.full)], indirect=True
-)
-"""Half a minute each on Ray, which takes seconds to start."""
-
+EVERYWHERE = pytest.mark.parametrize("place", ["local", "slurm"], indirect=True)
 ENDINGS = {
     "healthy": ("pass", None, "done"),
     "raises": ("error", None, "eager"),
@@ -48,7 +43,7 @@ def test_each_case_ends_as_it_does_anywhere(sandbox: Any, place: Any) -> None:
         assert (sandbox.folder().path / row.log).is_file(), row.case_id
 
 
-@RAY_BY_NIGHT
+@EVERYWHERE
 def test_rows_come_as_they_are_measured_and_ctrl_c_keeps_them(sandbox: Any, place: Any) -> None:
     """Two are there while a third is built; the command then ends everything, and --resume does the rest."""
     opened = gate(sandbox, 2)
@@ -79,12 +74,11 @@ def test_a_killed_command_loses_nothing(sandbox: Any, place: Any) -> None:
     assert {row.status for row in assert_whole(sandbox)} == {Status.PASS}
 
 
-@RAY_BY_NIGHT
+@EVERYWHERE
 def test_a_budget_ends_the_run(sandbox: Any, place: Any) -> None:
     """What there was no time for has no row, and is said to be left."""
     gate(sandbox, 2)
-    budget, timeout = ("25s", "25") if place.executor == "ray" else ("20s", "10")  # Ray starts for seconds
-    command = started(sandbox, place, "--budget", budget, "--timeout", timeout)
+    command = started(sandbox, place, "--budget", "20s", "--timeout", "10")
     _, said = command.communicate(timeout=240)
     assert command.returncode == 3, said
     assert sandbox.survivors() == []
@@ -104,10 +98,10 @@ def test_an_option_that_is_none_is_refused_before_anything_is_written(sandbox: A
         assert "executor option lost_s='soon' is not a float" in wrong.stderr
 
 
-@RAY_BY_NIGHT
+@EVERYWHERE
 def test_it_says_what_it_has_and_whose_run_is_there(sandbox: Any, place: Any) -> None:
     """`fleet status`, for people and as JSON; a cluster names its nodes, and the run that measures on one."""
-    said = sandbox.run("fleet", "status", *place.words())
+    said = sandbox.run("devices", *place.words())
     assert said.returncode == 0, said.stderr
     assert said.stdout.strip()
     if place.executor == "local":
@@ -115,7 +109,7 @@ def test_it_says_what_it_has_and_whose_run_is_there(sandbox: Any, place: Any) ->
     opened = gate(sandbox, 1)
     command = started(sandbox, place)
     sandbox.wait_for_rows(1)
-    told = sandbox.run("fleet", "status", *place.words(), "--json")
+    told = sandbox.run("devices", *place.words(), "--json")
     (opened / "open").touch()
     _, words = command.communicate(timeout=240)
     assert command.returncode == 0, words

@@ -64,7 +64,7 @@ def door(sandbox: Any, tmp_path: Path) -> Path:
     """A folder of commands before Slurm's own: none reaches the controller while the file ``away`` is there.
 
     A script ``first-COMMAND`` in it runs once before the command, and may exit. ``calls`` has a line for each
-    call. What only tests words for sbatch is left alone.
+    call. The job that tries the words for sbatch is left alone.
     """
     folder = tmp_path / "door"
     folder.mkdir()
@@ -77,9 +77,10 @@ if [ -e away ]; then
     echo "{name}: error: Unable to contact slurm controller (connect failure)" >&2
     exit 1
 fi
-if [ "$1" != --test-only ] && mv first-{name} then-{name} 2>/dev/null; then
-    . ./then-{name}
-fi
+case "$*" in
+--test-only* | *torchgauge-words-* | *torchgauge-none*) ;;
+*) if mv first-{name} then-{name} 2>/dev/null; then . ./then-{name}; fi ;;
+esac
 exec {shutil.which(name)} "$@"
 """
         )
@@ -120,10 +121,11 @@ def test_a_controller_that_is_away_costs_no_job(sandbox: Any, place: Any) -> Non
 
 
 def test_jobs_are_submitted_when_the_controller_is_there_again(sandbox: Any, place: Any, door: Path) -> None:
-    """It answered when the run began, and goes before the first job: none is ended as refused."""
+    """It goes before the first job, and answers late: none is ended as refused, and none is lost."""
     (door / "first-sbatch").write_text("touch away; exit 1\n")
     command = started(sandbox, place, groups_per_job="2")
     wait_for_note(sandbox, "Slurm's controller does not answer: squeue: error: Unable to contact")
+    (door / "first-sbatch").write_text("sleep 6\n")  # longer than a job may be silent
     (door / "away").unlink()
     ended(command, 0)
     assert_measured_once(sandbox, place, 3)
@@ -257,6 +259,34 @@ def test_a_requeued_job_goes_on_as_another_attempt(sandbox: Any, place: Any) -> 
     assert max(dict(row.facts)["attempt"] for row in assert_whole(sandbox)) == 2
 
 
+def test_a_model_that_the_end_of_its_job_killed_first_did_not_crash(sandbox: Any, place: Any) -> None:
+    """SIGTERM reaches the model before its worker, which has time to call that a crash of the model."""
+    opened = gate(sandbox, 1)
+    command = started(sandbox, place, "--prefetch", "1")
+    sandbox.wait_for_rows(1)
+    worker = running_worker(sandbox)
+    for pid in leaves_below(worker):
+        os.kill(pid, signal.SIGTERM)
+    part = sandbox.folder().path / "work/part-1/journal.jsonl"
+    wait_until(lambda: '"status":"crash"' in part.read_text(), "the row of a crash")
+    os.kill(worker, signal.SIGKILL)
+    (opened / "open").touch()
+    ended(command, 0)
+    rows = assert_whole(sandbox)
+    assert {(row.status, row.flaky) for row in rows} == {(Status.PASS, "")}
+    (attempts,) = (row.attempts for row in rows if row.attempts)
+    assert [each.status for each in attempts] == [Status.INFRA, Status.PASS]
+    assert re.fullmatch(
+        r"slurm job \S+ on (one|two) was lost: .*; signal 15 \(SIGTERM\) in phase build", attempts[0].reason
+    )
+
+
+def leaves_below(pid: int) -> list[int]:
+    """Return the processes below ``pid`` that have started none."""
+    below = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [leaf for child in below for leaf in leaves_below(child)] or [pid]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -267,12 +297,16 @@ def test_a_requeued_job_goes_on_as_another_attempt(sandbox: Any, place: Any) -> 
         ("--comment='open", "No closing quotation"),
         ("--time=never", "Invalid --time specification"),
         ("gpu", "Unable to open file gpu"),
+        ("--test-only", "sbatch submits none with these words (sbatch: Job "),
+        ("--version", "sbatch submits none with these words (slurm-wlm "),
+        ("--wrap=true", "Script arguments not permitted with --wrap option"),
+        ("--comment=a : --comment=b", "Invalid job array specification"),
     ],
 )
 def test_a_mistake_in_the_words_for_sbatch_is_said_before_anything_is_written(
     sandbox: Any, place: Any, words: str, said: str
 ) -> None:
-    """More devices than a node has, a kind that the cluster has not, and words that are none."""
+    """Words that sbatch does not know, that it ends well with, and that the controller alone refuses."""
     done = sandbox.run("plan", *SLOW, *place.words(sbatch=words))
     assert done.returncode == (2 if "open" in words else 0), done.stderr  # what needs no Slurm to be seen
     assert (said in done.stderr) == ("open" in words)
@@ -301,11 +335,48 @@ def test_a_store_may_have_any_name(make_sandbox: Any, place: Any, tmp_path: Path
     assert_measured_once(box, place, 1)
 
 
-def test_words_with_which_sbatch_submits_nothing_end_with_its_own(sandbox: Any, place: Any) -> None:
-    """It ends well, and Slurm has no job."""
-    done = sandbox.measure(*SLOW, *place.words(sbatch="--test-only"))
-    assert done.returncode == 3
-    assert "it was refused: sbatch: Job " in lost(assert_whole(sandbox))[0].reason
+@pytest.mark.full  # sbatch is waited for
+def test_words_with_which_sbatch_waits_are_a_mistake(sandbox: Any, place: Any) -> None:
+    """It would return when the jobs have ended; nothing is left of the one that showed it."""
+    done = sandbox.measure(*SLOW, *place.words(sbatch="--wait"))
+    assert done.returncode == 2, done.stderr
+    assert "no job would start for fake: sbatch has submitted one and does not return (" in done.stderr
+    assert not sandbox.store_path.exists()
+
+
+def test_a_time_limit_above_that_of_the_partition_ends_the_run_at_once(sandbox: Any, place: Any) -> None:
+    """Slurm accepts the job and never starts it: a mistake, unless the scheduler was faster than squeue."""
+    place.cluster.run("scontrol", "update", "PartitionName=all", "MaxTime=60")
+    try:
+        done = sandbox.measure(*SLOW, *place.words(sbatch="--time=2:00:00"))
+    finally:
+        place.cluster.run("scontrol", "update", "PartitionName=all", "MaxTime=INFINITE")
+    if sandbox.store_path.exists():
+        assert done.returncode == 3, done.stderr
+        assert "\n6 infra (lost_worker): Slurm will never start it: PENDING (Partition" in done.stderr
+    else:
+        assert done.returncode == 2, done.stderr
+        assert "no job would start for fake: it would wait as PENDING (Partition" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["run", "resume"])
+def test_a_folder_that_cannot_be_written_is_a_mistake(
+    sandbox: Any, place: Any, tmp_path: Path, verb: str
+) -> None:
+    """It is tried before the plan is written, and before a run that goes on is touched."""
+    (tmp_path / "file").touch()
+    words = place.words(folder=str(tmp_path / "file/jobs"))
+    if verb == "run":
+        done = sandbox.measure(*SLOW, *words)
+        assert not sandbox.store_path.exists()
+    else:
+        assert sandbox.measure(*SLOW, *place.words(sbatch="--hold", queue_s="0")).returncode == 3
+        before = (sandbox.folder().path / "journal.jsonl").read_bytes()
+        store = ("--store", str(sandbox.store_path))
+        done = sandbox.run("run", "--resume", "latest", *store, "--retry", "infra", *words)
+        assert (sandbox.folder().path / "journal.jsonl").read_bytes() == before
+    assert done.returncode == 2, done.stderr
+    assert "file/jobs' cannot be written: Not a directory" in done.stderr
 
 
 def test_a_plan_shows_the_words_and_the_script_that_a_run_submits(
@@ -338,6 +409,30 @@ cp "$last" {door}/script
     told = submitted((door / "words").read_text()).splitlines()
     assert [submitted(word) for word in shlex.split(command)] == ["sbatch", *told]
     assert submitted(script) == submitted((door / "script").read_text())
+
+
+def test_a_plan_of_several_devices_shows_the_jobs_of_all(sandbox: Any) -> None:
+    """A machine without Slurm plans; the words of the first device stand for those of the others."""
+    words = ("--executor", "slurm", "--executor-option", "sbatch=--gres={device}:1")
+    more = ("--executor-option", "groups_per_job=5", "--executor-option", "folder=~/jobs 1")
+    both = ("plan", "slow", "--device", "fake,cpu", "--config", "eager", *words, *more)
+    done = sandbox.run(*both, PATH="/nowhere", HOME="/home/lab")
+    assert done.returncode == 0, done.stderr
+    jobs = re.findall(r"^job (part-\d) on (\w+): (\d) groups?,", done.stdout, re.MULTILINE)
+    assert jobs == [
+        ("part-1", "fake", "5"),
+        ("part-2", "fake", "1"),
+        ("part-3", "cpu", "5"),
+        ("part-4", "cpu", "1"),
+    ]
+    assert "--gres=fake:1" in done.stdout
+    assert "--array=0-1" in done.stdout
+    assert "'/home/lab/jobs 1/" in done.stdout
+    plain = sandbox.run(*both, "--json", PATH="/nowhere")
+    assert len(json.loads(plain.stdout)["groups"]) == 12  # a plan file, and nothing behind it
+    wrong = sandbox.run(*both, "--executor-option", "lost_s=soon")
+    assert wrong.returncode == 2
+    assert not sandbox.store_path.exists()
 
 
 def test_checks_are_several_jobs_on_a_cluster_and_one_process_here(sandbox: Any) -> None:
@@ -408,18 +503,25 @@ def test_the_cluster_of_the_page_is_ten_lines_and_measures(typed: Any) -> None:
     assert ended.returncode == 0, ended.stdout
 
 
-def test_a_pool_of_continuous_integration_is_measured_by_jobs(sandbox: Any, place: Any) -> None:
-    """From the plan of a campaign to what is collected of it; the job itself runs on the login node."""
-    folder = sandbox.store_path.parent
-    (folder / "torchgauge.yml").write_text(
+@pytest.fixture
+def pool(sandbox: Any) -> tuple[str, ...]:
+    """The words that measure the pool ``nodes`` of a campaign of the six slow models, which is planned."""
+    (sandbox.store_path.parent / "torchgauge.yml").write_text(
         "version: 1\ncampaign: {suites: [slow], configs: [eager]}\n"
         "pools: [{name: nodes, device: fake, runs-on: [self-hosted, tg-login]}]\n"
     )
     assert sandbox.run("ci", "plan").returncode == 0
-    store = ("--store", str(sandbox.store_path))
-    measure = ("ci", "run", "--pool", "nodes", "--deadline", "10m", *sandbox.quick, *store)
+    return ("ci", "run", "--pool", "nodes", *sandbox.quick, "--store", str(sandbox.store_path))
+
+
+def test_a_pool_of_continuous_integration_is_measured_by_jobs(
+    sandbox: Any, place: Any, pool: tuple[str, ...]
+) -> None:
+    """From the plan of a campaign to what is collected of it; the job itself runs on the login node."""
+    folder = sandbox.store_path.parent
     named = place.words(groups_per_job="2")[2:]  # the runner says on which executor
-    done = sandbox.run(*measure, *named, TORCHGAUGE_EXECUTOR="slurm", SBATCH_COMMENT="a pool")
+    words = (*pool, "--deadline", "10m", *named)
+    done = sandbox.run(*words, TORCHGAUGE_EXECUTOR="slurm", SBATCH_COMMENT="a pool")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     (folder / "artifacts").mkdir()
@@ -428,9 +530,52 @@ def test_a_pool_of_continuous_integration_is_measured_by_jobs(sandbox: Any, plac
     done = sandbox.run("ci", "collect", "artifacts", "--store", "history")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "complete, 6/6 cases: 6 pass" in done.stdout
-    other = sandbox.run(*measure, "--out", "other", *place.words(sbatch="--partition=nosuch"))
-    assert other.returncode == 2
-    assert "invalid partition specified: nosuch" in other.stderr
+
+
+@pytest.mark.parametrize("words", ["--partition=nosuch", "--test-only"])
+def test_a_pool_is_not_begun_with_words_that_slurm_refuses(
+    sandbox: Any, place: Any, pool: tuple[str, ...], words: str
+) -> None:
+    """Exit 2: there is no result set, and no store."""
+    before = set(sandbox.store_path.parent.iterdir())
+    done = sandbox.run(*pool, "--out", "set", *place.words(sbatch=words))
+    assert done.returncode == 2, done.stderr
+    assert "no job would start for fake: sbatch" in done.stderr
+    assert set(sandbox.store_path.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("how", ["cancelled", pytest.param("deadline", marks=pytest.mark.full)])
+def test_a_pool_that_is_stopped_submits_what_its_jobs_measured(
+    sandbox: Any, place: Any, pool: tuple[str, ...], how: str
+) -> None:
+    """A job of the forge is cancelled, or its time is over: no job of Slurm is left; its set is packed."""
+    gate(sandbox, 2)
+    deadline = "90s" if how == "deadline" else "30m"
+    command = sandbox.start(*pool, "--out", "set", "--deadline", deadline, *place.words())
+    sandbox.wait_for_rows(2)
+    if how == "cancelled":
+        command.send_signal(signal.SIGTERM)
+    told, said = command.communicate(timeout=240)
+    assert command.returncode == 0, said
+    assert json.loads(told)["state"] == ("interrupted" if how == "cancelled" else "out_of_budget")
+    assert sandbox.survivors() == []
+    assert {row.status for row in sandbox.rows()} == {Status.PASS}
+    assert len(sandbox.rows()) == 2
+
+
+def test_a_pool_whose_worker_is_killed_is_measured_whole(
+    sandbox: Any, place: Any, pool: tuple[str, ...]
+) -> None:
+    """Its result set has a row for each case, of the second attempt where the first was lost."""
+    opened = gate(sandbox, 2)
+    command = sandbox.start(*pool, "--out", "set", "--prefetch", "1", *place.words())
+    sandbox.wait_for_rows(2)
+    os.kill(running_worker(sandbox), signal.SIGKILL)
+    (opened / "open").touch()
+    told, said = command.communicate(timeout=240)
+    assert command.returncode == 0, said
+    assert json.loads(told)["state"] == "complete"
+    assert sorted(dict(row.facts)["attempt"] for row in assert_whole(sandbox)) == [1, 1, 1, 1, 1, 2]
 
 
 def test_nodes_that_are_away_for_now_are_no_mistake(sandbox: Any, place: Any) -> None:
@@ -516,6 +661,17 @@ def test_the_cause_of_jobs_that_measure_nowhere_is_in_their_own_words(
     (why,) = re.findall(r"^6 infra \(lost_worker\): (.*)$", done.stderr, re.MULTILINE)
     said = f"error: {sandbox.folder().run_id} was planned by torchgauge {__version__}, and this is 9.2"
     assert why == f"FAILED (NonZeroExitCode), exit status 2: {said}"
+
+
+def test_a_command_that_no_node_has_is_one_cause(sandbox: Any, place: Any) -> None:
+    """The shell names it, whatever node and script of Slurm it is in."""
+    words = place.words(groups_per_job="2", attempts="1", torchgauge="/nowhere/torchgauge --quiet")
+    done = sandbox.measure(*SLOW, *words)
+    assert done.returncode == 3
+    assert len(lost(assert_whole(sandbox))) == 6
+    (why,) = re.findall(r"^\d+ infra \(lost_worker\): (.*)$", done.stderr, re.MULTILINE)
+    assert why.startswith("FAILED (NonZeroExitCode), exit status 127: torchgauge: ")
+    assert why.endswith("/nowhere/torchgauge: not found")
 
 
 @pytest.mark.full  # a controller that does not answer is waited for
@@ -608,6 +764,14 @@ def test_devices_of_this_machine_are_not_asked_for(sandbox: Any, place: Any) -> 
     ("line", "stage", "words", "again", "node"),
     [
         (("PENDING", "0", "0", "", "Resources"), Stage.WAITING, "PENDING (Resources)", True, ""),
+        (
+            ("PENDING", "0", "0", "", "PartitionTimeLimit"),
+            Stage.ENDED,
+            "Slurm will never start it: PENDING (PartitionTimeLimit)",
+            False,
+            "",
+        ),
+        (("PENDING", "0", "0", "", "PartitionDown"), Stage.WAITING, "PENDING (PartitionDown)", True, ""),
         (("COMPLETING", "0", "0", "one", "None"), Stage.RUNNING, "COMPLETING", True, "one"),
         (("NODE_FAIL", "0", "0", "one", "NodeDown"), Stage.ENDED, "NODE_FAIL (NodeDown)", True, "one"),
         (("FAILED", "0", "9", "one", "X"), Stage.ENDED, "FAILED (X), signal 9", True, "one"),

@@ -223,7 +223,7 @@ def with_a_group_twice(plan: Path) -> None:
     [
         (far_too_deep, "the file is not JSON", "makes one"),
         (with_a_group_twice, "has a case or a group twice", "plan it again"),
-        (of_another_version, "was planned by an older torchgauge", "plan again with this version"),
+        (of_another_version, "was written by an older torchgauge", "plan and measure again"),
         (cut_off, "the file is not JSON", "makes one"),
         (with_a_number_as_device, "groups[0].cases[0].case.device", "restore it"),
         (Path.unlink, "cannot be read: No such file", "makes one"),

@@ -40,6 +40,8 @@ def derived(*events: dict[str, Any], oom: bool = False, **ending: Any):
         ({"status": signal.SIGKILL}, False, Status.INFRA, Cause.KILLED),
         ({"status": signal.SIGABRT}, False, Status.CRASH, Cause.SIGNAL),
         ({"status": 7 << 8}, False, Status.CRASH, Cause.EXIT),
+        ({"status": 1 << 8, "full": "/d had 0 bytes free"}, False, Status.INFRA, Cause.DISK_FULL),
+        ({"status": 0, "full": "/d had 0 bytes free"}, False, Status.CRASH, Cause.EXIT),
         (
             {"status": signal.SIGKILL, "killed": "memory", "limit": "3 GB"},
             False,

@@ -62,7 +62,7 @@ def test_a_small_model_does_not_pose_as_a_full_one(sandbox, poser: str) -> None:
     assert f"{rows['poser'].case_id}: {said}" in done.stderr + done.stdout
     assert "1/2 pass (1/2 of those attempted): 2 pass (1 not counted)" in done.stderr + done.stdout
     claimed = sandbox.run(
-        "claim", "dashboard-pass-rate", "--suite", "poser", "--device", "cpu", "--config", "eager",
+        "results", "claim", "dashboard-pass-rate", "--suite", "poser", "--device", "cpu", "--config", "eager",
         "--tier", "smoke", "--json", "--store", str(sandbox.store_path), PYTHONPATH=path,
     )  # fmt: skip
     assert "another model than its name says: 36 parameters" in claimed.stdout, claimed

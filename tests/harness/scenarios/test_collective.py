@@ -15,9 +15,8 @@ import pytest
 from torchgauge.harness.planning.plan import all_groups
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.run import rank_devices
-from torchgauge.records import Environment, Result, Status
+from torchgauge.records import Result, Status
 from torchgauge.registry import load
-from torchgauge.results.journal import Kind
 
 CHILD = Path(__file__).with_name("child_collectives.py")
 SUITES = {name: load("torchgauge.suites", name) for name in ("distributed", "toy")}
@@ -130,27 +129,14 @@ def test_a_launcher_is_refused_where_processes_share_nothing(sandbox: Any, tmp_p
     (tmp_path / "plan.json").write_text("{}", encoding="utf-8")
     variables = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
     case = "toy/noop:inference:float32:b1:eager@fake"
-    for words in (("check", "--device", "fake"), ("repro", case), ("run", "--resume", str(tmp_path))):
+    run = ("run", "toy", "--device", "fake"), ("run", "--resume", str(tmp_path))
+    for words in (("check", "--device", "fake"), ("repro", case), *run):
         done = sandbox.run(*words, **variables)
         assert done.returncode == 2
         assert "launched as process 1 of 2" in done.stderr
-        assert "launch `torchgauge run`" in done.stderr
+        assert "the same command without the launcher" in done.stderr
     rank_devices.refuse_launched({**variables, "WORLD_SIZE": "1"})
     rank_devices.refuse_launched({"WORLD_SIZE": "2"})
-
-
-def test_a_run_of_several_machines_does_not_go_on_with_one(sandbox: Any) -> None:
-    """All its processes would run here, in the series of that run."""
-    sandbox.measure("toy", "--models", "noop", "--device", "fake", "--config", "eager")
-    run = sandbox.folder()
-    lines = run.journal_path.read_bytes().splitlines(keepends=True)
-    run.journal_path.write_bytes(b"".join(lines[:-1]))  # it had not ended
-    identity = (("device.name", "Fake 1"), ("launched.machines", "a.example, b.example"))
-    with run.open_journal() as journal:
-        journal.append(Kind.ENVIRONMENT, [Environment("fake.0", identity)])
-    done = sandbox.run("run", "--resume", str(run.path))
-    assert done.returncode == 2
-    assert "was launched on several machines (a.example, b.example)" in done.stderr
 
 
 def test_each_process_has_a_device_of_its_own() -> None:

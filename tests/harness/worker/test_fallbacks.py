@@ -12,7 +12,7 @@ import pytest
 from torchgauge.harness.worker import profiled_step
 from torchgauge.harness.worker.closer_look import UNFINISHED
 from torchgauge.harness.worker.fallbacks import FALLBACK_COPY, SWITCHED_OFF, UNKNOWN, read
-from torchgauge.records import Modifier, Result, RunSettings, Status, from_plain, to_plain
+from torchgauge.records import Modifier, Result, Status
 
 DEVICE = "npusim"
 FALLBACKS = "fallback_ops=aten::gelu+aten::gelu_backward"
@@ -111,13 +111,6 @@ def test_a_row_holds_the_largest_names_only() -> None:
     assert found.facts["fallback_ops"] == 30
     assert str(found.facts["fallback_names"]).split(", ") == [f"aten::op{n}" for n in range(10)]
     assert found.text.startswith("30 operators (under 1% of the step) ran on the host: aten::op0, ")
-
-
-def test_settings_of_before_ask_for_the_check() -> None:
-    """A plan that was written by an older version is read, and resumed with what is the default today."""
-    older = to_plain(RunSettings())
-    del older["fallback_check"]
-    assert from_plain(RunSettings, older) == RunSettings()
 
 
 # --- one step of a real device -------------------------------------------------------------------
@@ -231,7 +224,7 @@ def test_a_person_is_told(transformer: Any) -> None:
     told = json.loads(sandbox.run("report", run_id, "--format", "json", *store).stdout)
     assert sum("ran on the host" in each["degraded"] for each in told["cases"]) == 2
     site = sandbox.store_path.parent / "site"
-    built = sandbox.run("dashboard", "build", "--plotly", "none", str(sandbox.store_path), "--out", str(site))
+    built = sandbox.run("dashboard", "build", str(sandbox.store_path), "--out", str(site))
     assert built.returncode == 0, built.stderr
     pages = {path.name: path.read_text() for path in site.rglob("*.html")}
     assert "1 op on host, " in pages["compatibility.html"]

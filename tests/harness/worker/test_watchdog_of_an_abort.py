@@ -12,11 +12,11 @@ import pytest
 PROCESS = """
 import ctypes, faulthandler, sys
 from pathlib import Path
-from torchgauge.harness.worker.watchdog import FileBell, Watchdog
+from torchgauge.harness.worker.watchdog import Watchdog
 
 faulthandler.enable()
 entry = dict(profiling_name="gloo:all_reduce", collective_seq_id=7, retired=True)
-Watchdog(0, FileBell(Path(sys.argv[1])), lambda record: print(record, flush=True), lambda: [entry]).start()
+Watchdog(0, Path(sys.argv[1]), lambda record: print(record, flush=True), lambda: [entry]).start()
 {abort}
 """
 

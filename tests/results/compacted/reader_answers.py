@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,6 @@ from torchgauge.results.tables import TABLES
 
 MONTH = "2026-05"
 """The month of :data:`stored_runs.BEGIN`."""
-OLD = Path(__file__).parents[1] / "data" / "v0"
 DAMAGED = "20260530T040000Z-0000000d"
 NOW = made.BEGIN + 40 * made.DAY
 LINEAR, COMPILED, OTHER = made.case(), made.case("conv", "inductor"), made.case("noop", device="other")
@@ -39,9 +37,8 @@ def run_id(number: int) -> str:
 
 
 def mixed_store(path: Path) -> Store:
-    """Nights of two months with what can be: superseded, imported, cut short, damaged, of an old schema."""
-    shutil.copytree(OLD, path)
-    store = Store.open(path)
+    """Nights of two months with what can be: superseded, imported, cut short, damaged."""
+    store = Store.open(path, create=True)
     where = (made.environment(), made.environment("other"))
     for number in range(4):
         metrics = {"peak_memory": 1e6 + number}
@@ -110,13 +107,13 @@ def words_of_readers(path: Path) -> dict[str, str]:
         ("results", "query", "--run", run_id(1), "--table", "summaries", *where, "--json"),
         ("results", "query", "--run", DAMAGED, "--table", "summaries", *where),
         ("compare", run_id(0), run_id(3), *where, "--json"),
-        ("trend", *where, "--json", "--no-keep"),
-        ("triage", *where, "--json"),
+        ("results", "trend", *where, "--json", "--no-keep"),
+        ("results", "triage", *where, "--json"),
         ("report", run_id(3), *where),
-        ("compat", *where),
-        ("blockers", *where, "--json"),
-        ("noise", "show", *where),
-        ("export", run_id(2), *where, "--format", "hud"),
+        ("results", "compat", *where),
+        ("ops", "blockers", *where, "--json"),
+        ("results", "noise", *where),
+        ("results", "export", run_id(2), *where, "--format", "hud"),
     )
     return {" ".join(each): asked(*each) for each in commands}
 

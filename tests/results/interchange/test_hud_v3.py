@@ -206,6 +206,7 @@ BAD = {
     "endless time": (json.dumps(upstream(timestamp=10**400)), "expected `int`"),
     "half a character": (json.dumps(upstream(timestamp="\ud800")), "surrogates not allowed"),
     "too large": (json.dumps(upstream(timestamp=0)).replace(": 0", ": 1e999"), "1e999 is larger than any"),
+    "too deep": ("[" * 100_000, "nested too deeply"),
     "endless shape": (json.dumps(with_info(shape='{"seq": 1e999}')), "cannot be read"),
     "bad shape": (json.dumps(with_info(shape="[1]")), "cannot be read"),
 }

@@ -114,7 +114,7 @@ def test_every_reader_reads_the_remote_store_as_the_local_one(store: Store, url:
             ("results", "list", "--json"),
             ("results", "query", "--table", "summaries", "--json"),
             ("results", "fsck", "--json"),
-            ("trend", "--json", "--no-keep"),
+            ("results", "trend", "--json", "--no-keep"),
             ("results", "show", SECOND, "--json"),
         ):
             assert asked(*words, "--store", url) == asked(*words, "--store", local), words

@@ -10,7 +10,7 @@ from comparison_builder import comparison, pair, suite_verdict, verdict
 from markdown_it import MarkdownIt
 
 from torchgauge.records import Status
-from torchgauge.records.comparison import Action, SideSpec, Verdict
+from torchgauge.records.comparison import Action, CodeSource, SideSpec, Verdict
 from torchgauge.results.journal import RunState
 from torchgauge.results.markdown_text import code, fenced
 from torchgauge.results.reports.markdown import LIMIT, render
@@ -61,13 +61,28 @@ def rows(text: str) -> list[list[str]]:
 def test_an_unchanged_run_is_one_line_and_a_folded_section(tmp_path) -> None:
     """Nobody scrolls past a page that says that nothing happened."""
     text = rendered(tmp_path, [LINEAR, CONV], [verdict(LINEAR), verdict(CONV), suite_verdict()])
-    marker, line, empty, fold, *rest = text.splitlines()
+    marker, line, _, sides, empty, fold, *rest = text.splitlines()
     assert re.fullmatch(r"<!-- torchgauge:ab:[0-9a-f]{16} -->", marker)
     assert line.startswith("**Unchanged**: 2 cases within 3 %. Suite 1.002x [0.997, 1.007].")
     assert "could have seen is 2.1 %" in line
+    assert sides == "Base `main`, head `pull request 7`."
     assert (empty, fold) == ("", "<details><summary>Details</summary>")
     assert rest[-1] == "</details>"
     assert text.count("<details>") == text.count("</details>") == 1
+
+
+def test_base_and_head_are_named_by_commit_branch_and_link(tmp_path) -> None:
+    """Whatever a branch is called; an address that is not plain makes no link."""
+    commit = "1234567890ab" + 28 * "c"
+    known = CodeSource(commit, "a (b)|`c", "https://forge.example/owner/project")
+    unknown = CodeSource(commit, "main", "javascript://x)")
+    sides = {"base": SideSpec("old", "p", source=known), "head": SideSpec("new", "p", source=unknown)}
+    text = rendered(tmp_path, [LINEAR], [verdict(LINEAR)], **sides)
+    line = next(line for line in text.splitlines() if line.startswith("Base "))
+    links = [each.attrs["href"] for token in parsed(line) for each in token.children or [] if each.attrs]
+    page = "https://forge.example/owner/project"
+    assert links == [f"{page}/commit/{commit}", f"{page}/tree/a%20%28b%29%7C%60c"]
+    assert line.endswith(", head `new` (`1234567890ab` of `main`).")
 
 
 def test_a_regression_comes_first_with_all_its_evidence(tmp_path) -> None:

@@ -35,10 +35,10 @@ pools:
 CPU = "  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, shards: 2, trust: anyone}\n"
 SIM = "  - {name: sim, device: npusim, runs-on: [self-hosted, tg-sim], shards: 2}\n"
 ONE = "  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, trust: anyone}\n"
-SHARDS = ["device/cpu 1 of 2", "device/cpu 2 of 2", "device/sim 1 of 2", "device/sim 2 of 2"]
+SHARDS = ["cpu 1 of 2-1", "cpu 2 of 2-2", "sim 1 of 2-3", "sim 2 of 2-4"]  # act numbers the legs
 NIGHT = datetime.now(timezone.utc).date().isoformat()
 """The date of every night here: midnight may lie between two of them."""
-PUBLISHED = {("dashboard/publish", "success"), ("dashboard/deploy", "success")}
+PUBLISHED = {(name, "success") for name in ("publish", "dashboard/publish", "dashboard/deploy")}
 
 
 @dataclass
@@ -102,7 +102,7 @@ def test_a_whole_night_is_planned_measured_judged_and_published(night):
     """Every job of every pool and shard succeeds, and nothing else ran."""
     expected = {(name, "success") for name in ("plan", *SHARDS, "collect", "gate", "issues")} | PUBLISHED
     assert night.first.jobs == expected, night.first.log[-6000:]
-    assert ("gate", "Red or green", "success") in night.first.steps
+    assert ("gate", "Judge the night", "success") in night.first.steps
     assert not [step for step in night.first.steps if step[2] != "success"]
     assert night.first.exit_code == 0
 
@@ -177,7 +177,7 @@ def test_a_night_that_begins_by_itself_hands_compiled_code_to_the_next(tmp_path,
         environment={"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1"},
         run=8,
     )
-    assert ("device/cpu 1 of 1", "success") in run.jobs, run.log[-6000:]
+    assert ("cpu 1 of 1", "success") in run.jobs, run.log[-6000:]
     assert f"Cache restored from key: {name}-7-1" in run.output
     with tarfile.open(git_host.caches / f"{name}-8-1.tar") as tar:
         kept = tar.getnames()
@@ -209,7 +209,7 @@ def begin_history(git_host: GitHost, folder: Path) -> None:
 
 def put_history(git_host: GitHost, history: Path, folder: Path) -> None:
     """Put the store ``history`` onto its branch; ``folder`` is for the files on the way."""
-    words = ("ci", "publish", "--store", str(history), "--site", str(folder / "site"))
+    words = ("dashboard", "publish", "--store", str(history), "--site", str(folder / "site"))
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
     branch = folder / "branch"
@@ -335,7 +335,7 @@ def test_a_pool_without_a_runner_is_a_gap(tmp_path, github):
     """Its job never starts; what the other pool measured is published, and the night is red."""
     git_host = make_git_host(tmp_path, ONE + SIM, "noop")
     run = dispatch(git_host, github, "nightly.yml", labels="ubuntu-24.04")
-    expected = {(name, "success") for name in ("plan", "device/cpu 1 of 1", "collect", "issues")}
+    expected = {(name, "success") for name in ("plan", "cpu 1 of 1-1", "collect", "issues")}
     assert run.jobs == expected | PUBLISHED | {("gate", "failure")}, run.log[-6000:]
     assert "pool sim, shard 1 of 1: no valid result set" in run.output
 
@@ -369,7 +369,7 @@ def test_a_suspicion_is_measured_again_by_a_job_of_the_night(tmp_path, github):
     put_history(git_host, nights.folder / "history", tmp_path)
     tonight = {"TORCHGAUGE_NIGHT": "2026-07-01"}
     run = dispatch(git_host, github, "nightly.yml", labels="ubuntu-24.04 self-hosted", **tonight)
-    names = ("plan", "device/bench 1 of 1", "collect", "confirm bench 1", "settle", "issues")
+    names = ("plan", "bench 1 of 1", "collect", "confirm bench 1", "settle", "publish-answers", "issues")
     # tonight is measured for real: beside other work its one step time may be unsteady, which is no pass
     gate = "failure" if "no step time was compared" in run.output else "success"
     assert run.jobs == {(name, "success") for name in names} | {("gate", gate)} | PUBLISHED, run.log[-6000:]
@@ -387,6 +387,6 @@ def test_an_unexpected_failure_is_red_and_opens_one_issue(tmp_path):
     with serving(GitHub()) as github:
         git_host = make_git_host(tmp_path, SIM.replace("2}", "1}"), "mlp")
         run = dispatch(git_host, github, "nightly.yml", TORCHGAUGE_NPUSIM_MISSING_OPS="aten::addmm")
-        expected = {(name, "success") for name in ("plan", "device/sim 1 of 1", "collect", "issues")}
+        expected = {(name, "success") for name in ("plan", "sim 1 of 1", "collect", "issues")}
         assert run.jobs == expected | PUBLISHED | {("gate", "failure")}, run.log[-6000:]
         assert len(github.issues) == 1

@@ -31,7 +31,7 @@ OTHERWISE = {
 }
 """What a test without a network has in the place of words of the page: all others stand as they are."""
 SHARDS = {("hosted 1 of 2-1", "success"), ("hosted 2 of 2-2", "success")}  # act numbers the legs of a matrix
-SITE = {("Dashboard/Build", "success"), ("Dashboard/Deploy", "success")}
+SITE = {("dashboard/Build", "success"), ("dashboard/Deploy", "success")}
 
 
 def documented() -> str:
@@ -106,7 +106,7 @@ def test_a_written_night_is_measured_published_and_judged(written: Written) -> N
     """What parses the sets has no token that writes; what writes takes files over; the site is deployed."""
     with serving(GitHub(night_jobs=written.git_host.jobs)) as github:
         run = written.run("workflow_dispatch", "torchgauge-nightly.yml", github)
-    names = ("Plan", "Collect", "Publish", "Red or green", "Issues")
+    names = ("plan", "collect", "publish", "gate", "issues")
     assert run.jobs == {(name, "success") for name in names} | SHARDS | SITE, run.log[-6000:]
     git_host = written.git_host
     files = git_host.git("ls-tree", "-r", "--name-only", "results").splitlines()
@@ -133,7 +133,7 @@ def test_a_release_that_was_replaced_is_installed_nowhere(written: Written, tmp_
             PIP_FIND_LINKS=str(other.parent),
             ACT_FETCHED_PYTHON=str(fresh),
         )
-    assert run.jobs == {("Plan", "failure")}, run.log[-4000:]
+    assert run.jobs == {("plan", "failure")}, run.log[-4000:]
     assert "DO NOT MATCH THE HASHES" in run.log
 
 
@@ -154,14 +154,14 @@ def test_the_written_comment_job_misses_a_pool(written: Written, tmp_path: Path)
 
 @pytest.mark.full  # a whole night
 def test_a_night_whose_jobs_nobody_can_ask_after_is_red(written: Written) -> None:
-    """The API is away from Collect on: that job is red, with the reason, and no later one is green."""
+    """The API is away from collect on: that job is red, with the reason, and no later one is green."""
     with serving(GitHub()) as github:
         pass
     run = written.run("workflow_dispatch", "torchgauge-nightly.yml", github, run=3)
-    assert run.jobs >= {("Plan", "success"), ("Collect", "failure")} | SHARDS, run.log[-6000:]
+    assert run.jobs >= {("plan", "success"), ("collect", "failure")} | SHARDS, run.log[-6000:]
     later = {name for name, result in run.jobs if result == "success"} - {name for name, _ in SHARDS}
-    assert later <= {"Plan"}, run.jobs
-    assert ("Collect", "Check and import what came", "failure") in run.steps
+    assert later <= {"plan"}, run.jobs
+    assert ("collect", "Check and import what came", "failure") in run.steps
     assert "Connection refused" in run.output
     assert "there is no store" not in run.output
 

@@ -170,7 +170,7 @@ def told_of(github: GitHub, folder: Path, variant: Variant) -> str:
         github.artifacts.append({"id": number, "name": f"pr-gate-v1-{pool}", "size_in_bytes": len(data) or 1})
         github.zips[number] = data
     (folder / "event.json").write_text(json.dumps(event(conclusion=variant.ended)))
-    done = CliRunner().invoke(cli, ["ci", "comment", "--event", "event.json"])
+    done = CliRunner().invoke(cli, ["ci", "report", "comment", "--event", "event.json"])
     assert (done.exit_code, done.exception) == (0, None), done.output
     return (folder / "summary.md").read_text()
 
@@ -239,7 +239,7 @@ def test_the_name_of_a_job_begins_no_line_and_acts_nowhere(github, tmp_path) -> 
     variant = Variant("hostile", "", ONE, (*jobs(cpu="success"), evil), "failure")
     told_of(github, tmp_path, variant)
     (tmp_path / "event.json").write_text(json.dumps(event(conclusion="failure")))
-    done = CliRunner().invoke(cli, ["ci", "comment", "--event", "event.json"])
+    done = CliRunner().invoke(cli, ["ci", "report", "comment", "--event", "event.json"])
     assert not [line for line in done.output.splitlines() if line.lstrip().startswith("::")]
     assert "\x1b" not in done.output
     body = github.comments[0]["body"]

@@ -40,7 +40,7 @@ def comment(github: GitHub, folder: Path, config: str, *sets: tuple[str, Any]) -
         github.artifacts.append({"id": number, "name": f"pr-gate-v1-{pool}", "size_in_bytes": len(data)})
         github.zips[number] = data
     (folder / "event.json").write_text(json.dumps(event()))
-    done = CliRunner().invoke(cli, ["ci", "comment", "--event", "event.json"])
+    done = CliRunner().invoke(cli, ["ci", "report", "comment", "--event", "event.json"])
     assert (done.exit_code, done.exception) == (0, None), done.output
     return str(github.comments[-1]["body"]) if github.comments else ""
 

@@ -19,12 +19,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from campaign_sets import Files, Line, Night, files_of, relined, replanned, write_folder
 from stored_runs import BEGIN, DAY
-from submitted_sets import Row, kept, refused
+from submitted_sets import Row, kept
 
 from torchgauge.cli.main import cli
-from torchgauge.records import Deadlines, Expectation, Status, to_plain
+from torchgauge.records import Expectation, Status
 from torchgauge.workflows.campaign import campaign_json
-from torchgauge.workflows.ingest.refusal import Reason
 
 TONIGHT = {"campaign_id": "2026-05-29-torch-2.9.0-aabbccdd", "night": "2026-05-29"}
 Change = Callable[[Files], Files]
@@ -194,54 +193,3 @@ def change_first(night: Night, **changes: object) -> None:
     made = night.path / "artifacts"
     made.rename(night.path / "of another campaign")
     night.pack(2)
-
-
-SETTINGS: dict[str, Row] = {
-    "no time to warm up": {"warmup_budget_s": 0.0},
-    "another order": {"order_seed": 1},
-    "endless logs": {"log_limit_bytes": 1 << 40},
-    "more precision than there is": {"precision_target": 1e-9},
-    "a wait of years": {"quiet_wait_s": 1e24},
-    "a budget of years": {"budget_s": 1e24},
-    "measuring for years": {"measure_budget_s": 1e24},
-    "no threads": {"threads": 0},
-    "nothing at once": {"prefetch": 0},
-    "no memory": {"memory_limit_bytes": -1},
-    "no accuracy, beside rows that have one": {"accuracy": False},
-    "a deadline of years": {"deadlines": dict.fromkeys(to_plain(Deadlines()), 1e24)},
-    "less confidence": {"confidence": 0.01},
-    "no time to measure": {"measure_budget_s": 1e-9},
-    "no precision": {"precision_target": 100.0},
-    "fewer blocks": {"min_blocks": 1},
-    "blocks of nothing": {"min_block_s": 0.0},
-}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_settings_that_no_run_has_are_refused(name: str, tmp_path: Path) -> None:
-    """They would loosen how its numbers are judged, and no option gives them."""
-    night = Night(tmp_path / "night")
-    files = replanned(files_of(night.pack(1)), lambda plan: plan["settings"].update(SETTINGS[name]))
-    assert refused(night, files, tmp_path)[0] is Reason.TOLERANCE
-
-
-def scheduled(**changes: object) -> dict[str, object]:
-    """A schedule of the two groups with ``changes``."""
-    return {"order": "longest", "expected_s": [], "known": 0, "source": "", "startup_s": 0.0,
-            "closing_s": 0.0, "left": [], "whole": "", "sharding": "", **changes}  # fmt: skip
-
-
-PLANS: dict[str, tuple[Reason, Change]] = {
-    "a case that takes years": (Reason.SCHEMA, planned(expected_duration_s=1e24)),
-    "a group that takes years": (Reason.NUMBER, having(schedule=scheduled(expected_s=[["a", 1e24]]))),
-    "a start of years": (Reason.NUMBER, having(schedule=scheduled(startup_s=1e24))),
-    "an end before its start": (Reason.NUMBER, having(schedule=scheduled(closing_s=-1.0))),
-}
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_what_no_plan_of_the_shard_says_is_refused(name: str, tmp_path: Path) -> None:
-    """Each value of a set's plan is the campaign's, or bounded."""
-    night = Night(tmp_path / "night")
-    word, change = PLANS[name]
-    assert refused(night, change(files_of(night.pack(1))), tmp_path)[0] is word

@@ -155,14 +155,23 @@ def test_the_name_of_an_artifact_stays_in_its_line(
 ) -> None:
     """It is told where the set is refused: in a job's log, whose lines may be commands, and in a record."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    path = write_zip(tmp_path / NAMES[name], [*entries(good), ("../evil", b"")])
+    path = write_zip(tmp_path / "artifacts" / NAMES[name], [*entries(good), ("../evil", b"")])
     assert refusal(night, path) is Reason.FILE_NAME
     shown = artifact_of(path)
     assert shown.isprintable()
     assert shown.encode()
     campaign = tmp_path / "campaign.json"
     campaign.write_text(campaign_json(night.campaign))
-    words = ["ci", "ingest", str(path), "--campaign", str(campaign), "--store", str(tmp_path / "store")]
+    words = [
+        "ci",
+        "collect",
+        str(path.parent),
+        "--campaign",
+        str(campaign),
+        "--store",
+        str(tmp_path / "store"),
+    ]
+    words += ["--out", str(tmp_path / "collect.json")]
     log = GuardedLog(io.StringIO())
     monkeypatch.setattr("sys.stdout", log)
     monkeypatch.setattr("sys.stderr", log)
@@ -170,7 +179,7 @@ def test_the_name_of_an_artifact_stays_in_its_line(
         cli.main(words, standalone_mode=False)
     said = log.getvalue()
     assert [line for line in said.splitlines() if line.lstrip().startswith("::") or "##[" in line] == []
-    assert said.count("rejected") == len(said.splitlines()) == 1
+    assert said.count("rejected") == len([line for line in said.splitlines() if "rejected" in line]) == 1
     (record,) = (tmp_path / "store" / "rejected").iterdir()
     assert json.loads(record.read_text())["artifact"].isprintable()
 

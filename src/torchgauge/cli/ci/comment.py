@@ -1,4 +1,4 @@
-"""``torchgauge ci comment``."""
+"""``torchgauge ci report comment``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def command(
     no pass. What was planned, --config says, or the same file of the base where that is another branch. Where
     there is nothing to write to, the summary says why and the step ends with 0.
 
-    Example: torchgauge ci comment --workflow-path .github/workflows/pr-gate.yml
+    Example: torchgauge ci report comment --workflow-path .github/workflows/pr-gate.yml
     """
     from pathlib import Path
 
@@ -111,8 +111,7 @@ def _write(api: GitHubApi | None, found: Gathered, *, name: str, bot: str, serve
     """Show what was found, and write it where there is an API to write to."""
     from torchgauge.workflows.comment import comment_on, comment_text
 
-    url = f"{server}/{found.run.repository}/actions/runs/{found.run.run_id}"
-    text = comment_text(found, name=name, url=url)
+    text = comment_text(found, name=name, server=server)
     _summary(text)
     for each in found.received:
         if each.trouble:

@@ -17,6 +17,7 @@ from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
+    from torchgauge.records.comparison import CodeSource
     from torchgauge.results.comparing.policy import Policy
     from torchgauge.workflows.ab_gate import AbGate, AbGateEnding
     from torchgauge.workflows.config import Config
@@ -222,7 +223,37 @@ def _side(name: str, options: dict[str, Any], fallback: str) -> Any:
     specification = given or fallback
     if not specification:
         raise UsageError(f"nothing is named as the {name}", hint=f"--{name} SPEC, or `{name}:` of the pool")
-    return Side(label=hide_told(specification), specification=specification)
+    return Side(hide_told(specification), specification, source=_source(name, specification))
+
+
+def _source(name: str, folder: str) -> CodeSource | None:
+    """Return the commit of the checkout ``folder``, with its branch where the event names that commit."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    from torchgauge.suites.own.revision import source_of
+
+    if not Path(folder).is_dir():
+        return None
+    try:
+        source = source_of(Path(folder))
+    except UsageError:  # no repository
+        return None
+    listed = _of_pull_request(name)
+    named = listed.get("sha") == source.commit
+    return replace(source, branch=str(listed.get("ref", ""))) if named else source
+
+
+def _of_pull_request(side: str) -> dict[str, Any]:
+    """Return base or head of the pull request in the file of the event; empty where there is none."""
+    import os
+
+    from torchgauge.workflows.workflow_event import read_event
+
+    path = os.environ.get("GITHUB_EVENT_PATH", "")
+    request = read_event(path).get("pull_request") if path else None
+    listed = request.get(side) if isinstance(request, dict) else None
+    return listed if isinstance(listed, dict) else {}
 
 
 def _selection(suite: tuple[str, ...], options: dict[str, Any], config: Config | None, device: str) -> Any:
@@ -254,15 +285,13 @@ def _origin(head_sha: str | None) -> Any:
     import os
 
     from torchgauge.workflows.gate_set import Origin
-    from torchgauge.workflows.workflow_event import read_event
 
-    sha = head_sha or ""
-    path = os.environ.get("GITHUB_EVENT_PATH", "")
-    if not sha and path:
-        request = read_event(path).get("pull_request")
-        head = request.get("head") if isinstance(request, dict) else None
-        sha = str(head.get("sha", "")) if isinstance(head, dict) else ""
-    sha = sha or os.environ.get("GITHUB_SHA", "") or "0" * 40
+    sha = (
+        head_sha
+        or str(_of_pull_request("head").get("sha", ""))
+        or os.environ.get("GITHUB_SHA", "")
+        or "0" * 40
+    )
     if not re.fullmatch(r"[0-9a-f]{40}", sha):
         raise UsageError(f"{sha[:60]!r} is not a commit", hint="--head-sha with all 40 digits")
     run, attempt = (os.environ.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))

@@ -1,4 +1,4 @@
-"""``torchgauge ci issues``."""
+"""``torchgauge ci report issues``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def command(
 
     Running it twice writes nothing twice. What a person closed stays closed.
 
-    Example: torchgauge ci issues --store results --dry-run
+    Example: torchgauge ci report issues --store results --dry-run
     """
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.results.store import Store

@@ -1,131 +1,18 @@
-"""``torchgauge ci report``."""
+"""``torchgauge ci report``: what a workflow writes where people look."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
-from torchgauge.cli.answer import say, say_json
-from torchgauge.cli.options import store_option
-from torchgauge.errors import UsageError
+from torchgauge.cli.lazy_group import LazyGroup
 
-if TYPE_CHECKING:
-    from torchgauge.workflows.relay import Told
-
-
-@click.command("report")
-@store_option("where results are")
-@click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    help="run to report (default: the latest, with all shards of its campaign); may be repeated",
-)
-@click.option("--relay", is_flag=True, help="report to PyTorch's cross-repository CI relay")
-@click.option(
-    "--status", type=click.Choice(["in_progress", "completed"]), default="completed", show_default=True,
-    help="where the job stands",
-)  # fmt: skip
-@click.option(
-    "--conclusion", type=click.Choice(["success", "failure", "cancelled"]), help="default: of the runs"
-)
-@click.option("--callback-url", envvar="CRCR_CALLBACK_URL", default="", help="the relay (CRCR_CALLBACK_URL)")
-@click.option(
-    "--event", envvar="GITHUB_EVENT_PATH", help="file of the repository_dispatch (GITHUB_EVENT_PATH)"
-)
-@click.option("--upstream-sha", default="", help="the upstream commit, where no dispatch started the run")
-@click.option("--event-type", type=click.Choice(["nightly", "periodic"]), help="with --upstream-sha")
-@click.option(
-    "--job-name", default="", help="name of the job, with the matrix leg in it (default: GITHUB_JOB)"
-)
-@click.option("--check-run-id", default="", help="the job's own check run, if it is known")
-@click.option("--artifact-url", default="", help="where logs and results can be fetched")
-@click.option("--hud-v3", "hud", metavar="DIR", help="write the upload directory of benchmark results v3")
-@click.option("--benchmark", default="torchgauge", show_default=True, help="benchmark.name in it")
-@click.option("--dry-run", is_flag=True, help="print the callback and send nothing; works anywhere")
-def command(**options: Any) -> None:
-    """Report runs upstream: a callback to PyTorch's relay, or files that its HUD's uploader takes.
-
-    Exit codes: 0 (also where the relay is down: that is not the job's fault, and it is said), 1 where the
-    relay says that the callback is wrong.
-
-    Example: torchgauge ci report --relay --status completed --job-name "bench-POOL" --hud-v3 upload
-    """
-    if not options["relay"] and not options["hud"]:
-        raise UsageError("nothing is to be reported", hint="--relay, --hud-v3 DIR, or both")
-    if options["hud"]:
-        _write_hud(options)
-    if options["relay"]:
-        _relay(options)
+VERBS = {
+    "comment": ("torchgauge.cli.ci.comment", "write a pull request's one comment and its check run"),
+    "issues": ("torchgauge.cli.ci.issues", "open, update and close issues about what a night found"),
+    "upstream": ("torchgauge.cli.ci.upstream", "report results to PyTorch's relay or HUD"),
+}
 
 
-def _runs(options: dict[str, Any]) -> tuple[Any, list[str]]:
-    from torchgauge.errors import NothingSelectedError
-    from torchgauge.results.lookup import resolve_run
-    from torchgauge.results.run_id import of_one_campaign
-    from torchgauge.results.store import Store
-
-    store = Store.open(options["store"])
-    given = [resolve_run(store, name) for name in options["runs"]]
-    names = given or of_one_campaign([info.run_id for info in store.runs()])
-    if not names:
-        raise NothingSelectedError("the store has no run", hint="torchgauge run makes one")
-    return store, names
-
-
-def _write_hud(options: dict[str, Any]) -> None:
-    from pathlib import Path
-
-    from torchgauge.results.interchange.formats import export_run
-    from torchgauge.results.interchange.hud_v3 import FORM
-
-    store, names = _runs(options)
-    folder = Path(options["hud"])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        say(export_run(store, name, FORM, folder / f"{name}.json", options["benchmark"]).files)
-
-
-def _relay(options: dict[str, Any]) -> None:
-    from torchgauge.workflows import relay
-    from torchgauge.workflows.github_files import add_summary
-    from torchgauge.workflows.workflow_event import read_event
-
-    if bool(options["upstream_sha"]) != bool(options["event_type"]):
-        raise UsageError("--upstream-sha and --event-type go together", hint="name both, or neither")
-    if options["upstream_sha"]:
-        payload = relay.self_reported(options["event_type"], options["upstream_sha"])
-    elif options["event"]:
-        payload = relay.dispatched(read_event(options["event"]))
-    elif options["dry_run"]:
-        payload = dict(relay.EXAMPLE_PAYLOAD)
-        click.echo("note: no event is named, so the payload of the relay is an example", err=True)
-    else:
-        raise UsageError("no event is named", hint="--event FILE, or --upstream-sha with --event-type")
-    job = relay.RelayJob.from_environment(
-        options["job_name"], options["check_run_id"], tried=options["dry_run"]
-    )
-    body = relay.callback(payload, job, _told(options))
-    if options["dry_run"]:
-        say_json(body)
-        return
-    if not options["callback_url"]:
-        raise UsageError("no relay is named", hint="--callback-url URL, or CRCR_CALLBACK_URL")
-    trouble = relay.send(options["callback_url"], relay.oidc_token(), body)
-    if trouble:
-        click.echo(f"warning: {trouble}", err=True)
-        add_summary(f"The relay was not told: {trouble[:200].replace('`', '')}")
-    else:
-        click.echo(f"the relay was told: {options['status']}")
-
-
-def _told(options: dict[str, Any]) -> Told:
-    from torchgauge.results.reports.run_report import run_report
-    from torchgauge.workflows.relay import Told, all_told, told_of
-
-    if options["status"] == "in_progress":
-        return Told("in_progress")
-    store, names = _runs(options)
-    told = all_told([told_of(run_report(store, store.run(name))) for name in names])
-    return Told("completed", options["conclusion"] or told.conclusion, told.counts, options["artifact_url"])
+@click.group("report", cls=LazyGroup, sections={"Commands": VERBS})
+def command() -> None:
+    """Report to people: a comment on a pull request, issues about a night, results upstream."""

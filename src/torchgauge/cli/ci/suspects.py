@@ -1,20 +1,41 @@
-"""``torchgauge ci suspects``."""
+"""``torchgauge ci suspects``: what a night suspects, the jobs that measure it, and their answers."""
 
 from __future__ import annotations
+
+import hashlib
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.cli.lazy_group import LazyGroup
+from torchgauge.cli.option_values import Seconds
 from torchgauge.cli.options import store_option
 
+VERBS = {
+    "list": (
+        "torchgauge.cli.ci.suspects:list_suspicions",
+        "list open suspicions, and the jobs that measure them",
+    ),
+    "measure": ("torchgauge.cli.ci.suspects:measure", "measure them again on their pool"),
+    "settle": ("torchgauge.cli.ci.suspects:settle_suspicions", "take the answers into a store"),
+}
 
-@click.command("suspects")
+
+@click.group("suspects", cls=LazyGroup, sections={"Commands": VERBS})
+def command() -> None:
+    """List what a night suspects, measure it again on its pool, and take the answers."""
+
+
+@click.command("list")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="the pools")
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
 @campaign("a night's plan")
 @store_option("where results are")
 @click.option("--github", is_flag=True, help="set this step's outputs: suspected, confirm, matrix")
-def command(
+def list_suspicions(
     config_file: str,
     policy: str | None,
     campaign_file: str,
@@ -24,10 +45,10 @@ def command(
 ) -> None:
     """List the suspicions that no machine has answered yet, and the jobs that measure them.
 
-    Outputs: `matrix` for jobs of `ci confirm`, `confirm` (`true` where it has one), and `suspected` (`true`
-    where any suspicion is open, also one that needs no machine: `ci settle` answers those).
+    Outputs: `matrix` for jobs of `ci suspects measure`, `confirm` (`true` where it has one), and `suspected`
+    (`true` where any suspicion is open, also one that needs no machine: `ci suspects settle` answers those).
 
-    Example: torchgauge ci suspects --store results
+    Example: torchgauge ci suspects list --store results
     """
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.records import to_plain
@@ -46,10 +67,136 @@ def command(
         click.echo(f"{each.state.name} {each.series.case_id} {each.change.size:+.1%} {since}")
     for leg in legs:
         words = f"--pool {leg.pool} --good {leg.good_run} --suspect {leg.suspect_run}"
-        click.echo(f"torchgauge ci confirm {words}")
+        click.echo(f"torchgauge ci suspects measure {words}")
     if not waiting:
         click.echo("no suspicion is open")
     if github:
         set_json_output("matrix", {"include": [to_plain(leg) for leg in legs]})
         set_output("confirm", "true" if legs else "false")
         set_output("suspected", "true" if waiting else "false")
+
+
+@click.command("measure")
+@click.option("--pool", required=True, help="the pool that this machine is in")
+@click.option("--good", required=True, metavar="RUN", help="the last good run, as `ci suspects list` prints")
+@click.option("--suspect", required=True, metavar="RUN", help="the first suspect run")
+@store_option("where results are")
+@campaign("a night's plan")
+@click.option(
+    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
+)
+@click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
+@click.option("--install", default="", help="the command that makes a build, in an environment of its own")
+@click.option(
+    "--good-from", default=".", show_default=True, help="the checkout to run it in for the good build"
+)
+@click.option("--suspect-from", default=".", show_default=True, help="the same for the suspect build")
+@click.option("--good-torch", default="", help="TORCH in that command for the good build")
+@click.option("--suspect-torch", default="", help="the same for the suspect build")
+@click.option(
+    "--build", "builds", multiple=True, envvar="TORCHGAUGE_BUILDS",
+    help="RUN=PYTHON or VERSION=PYTHON: a build that is there (or TORCHGAUGE_BUILDS, by spaces)",
+)  # fmt: skip
+@click.option("--budget", type=Seconds(), help="begin no comparison after about this long (90s, 30m, 2h)")
+@click.option("--work", default="./torchgauge-builds", show_default=True, help="where builds are made")
+@click.option("--out", default="./confirmed", show_default=True, help="folder of what is submitted")
+def measure(pool: str, good: str, suspect: str, **options: Any) -> None:
+    """Measure open suspicions again on this machine: the last good build against the suspect one, by turns.
+
+    Each answer is in the store and in --out at once, so that a job that ends early keeps what it has; the
+    rest stays open. In a job of GitHub a notice states at the end what was made. Exit 0, whatever the answers
+    are: `ci gate` judges them.
+
+    Example: torchgauge ci suspects measure --pool POOL --good RUN --suspect RUN --build RUN=PYTHON
+    """
+    from torchgauge.harness.ab.judging import read_policy
+    from torchgauge.harness.bisect.builds import named_build
+    from torchgauge.results.store import Store
+    from torchgauge.workflows.campaign import read_campaign
+    from torchgauge.workflows.config import policy_file
+    from torchgauge.workflows.confirm_run import ConfirmJob, SideOf, confirm, only_pair
+    from torchgauge.workflows.open_suspicions import open_in
+
+    policy = policy_file(options["policy"], options["config_file"])
+    store = Store.open(options["store"])
+    plan = read_campaign(options["campaign_file"], options["campaign_digest"])
+    job = ConfirmJob(
+        campaign_id=plan.campaign_id,
+        pool=plan.pool(pool).name,
+        out=Path(options["out"]),
+        work=Path(options["work"]),
+        install=options["install"],
+        sides=(
+            SideOf(good, Path(options["good_from"]), options["good_torch"]),
+            SideOf(suspect, Path(options["suspect_from"]), options["suspect_torch"]),
+        ),
+        builds=dict(named_build(text) for text in options["builds"]),
+        budget_s=options["budget"],
+    )
+    waiting = only_pair(open_in(store, read_policy(policy)), good, suspect)
+    if not waiting:
+        click.echo(f"no suspicion is open between {good} and {suspect}", err=True)
+    try:
+        confirm(job, store, waiting, partial(click.echo, err=True))
+    finally:  # also where the job is cancelled: what it has counts
+        _state(job.out)
+
+
+def _state(folder: Path) -> None:
+    """State on the page of the job, where there is one, which answers it made."""
+    from torchgauge.workflows.confirm_set import OUTCOMES_FILE
+    from torchgauge.workflows.job_statements import state_digest
+
+    file = folder / OUTCOMES_FILE
+    if file.is_file():
+        state_digest(hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+@click.command("settle")
+@click.argument("folder", type=click.Path(path_type=Path))
+@store_option("where results are")
+@campaign("a night's plan")
+@click.option(
+    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
+)
+@click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
+@click.option("--ask-github", is_flag=True, help="take only answers that their jobs state, by the API")
+def settle_suspicions(
+    folder: Path,
+    store: str,
+    campaign_file: str,
+    campaign_digest: str,
+    config_file: str | None,
+    policy: str | None,
+    ask_github: bool,
+) -> None:
+    """Take what the jobs of `ci suspects measure` submitted below FOLDER into the store.
+
+    An answer counts for an open suspicion of the pool's own runs; any other is refused, and said. With
+    --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the pool is that of the
+    job whose page names the set, `confirm POOL LEG`. A suspicion without an answer stays open: the gate of
+    this night and of each later one sees it. Exit 0.
+
+    Example: torchgauge ci suspects settle confirmed --store results --ask-github
+    """
+    from torchgauge.harness.ab.judging import read_policy
+    from torchgauge.results.store import Store
+    from torchgauge.workflows.campaign import read_campaign
+    from torchgauge.workflows.config import CONFIG_FILE, policy_file, read_config
+    from torchgauge.workflows.confirm_set import Rules, settle
+    from torchgauge.workflows.job_statements import asked_sets
+
+    plan = read_campaign(campaign_file, campaign_digest)
+    there = config_file or (CONFIG_FILE if Path(CONFIG_FILE).is_file() else None)
+    pools = read_config(there).pools if there else plan.pools
+    stated = asked_sets() if ask_github else None
+    rules = Rules(read_policy(policy_file(policy, there)), frozenset(pool.name for pool in pools), stated)
+    found = settle(Store.open(store), folder, plan, rules)
+    for outcome in found.taken:
+        click.echo(f"{outcome.state.name} {outcome.case_id}: {outcome.reason}")
+    for words in found.refused:
+        click.echo(f"refused {words}", err=True)
+    for each in found.left:
+        click.echo(f"still open: {each.series.case_id} {each.change.size:+.1%} since {each.suspect.date}")
+    if not (found.taken or found.left):
+        click.echo("no suspicion has a new answer")

@@ -15,6 +15,7 @@ from torchgauge.dashboard.downloads import FILES
 from torchgauge.dashboard.manifest import MANIFEST
 from torchgauge.dashboard.markdown_image import markdown_image
 from torchgauge.dashboard.pages import regressions
+from torchgauge.dashboard.plotly_bundle import plotly_bundle
 from torchgauge.records import METRICS, Subject
 from torchgauge.results import units
 from torchgauge.results.latest import STALE_AFTER_S
@@ -84,7 +85,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         checks=Subject.CHECKS in subjects,
         operators=Subject.OPERATORS in subjects,
         citation=_citation(context),
-        bundle=context.charts.bundle,
+        bundle=plotly_bundle(),
     )
     yield "about.html", page.encode()
 

@@ -1,4 +1,4 @@
-"""Failures that share a cause, by the rule of ``torchgauge triage``."""
+"""Failures that share a cause, by the rule of ``torchgauge results triage``."""
 
 from __future__ import annotations
 

@@ -202,15 +202,12 @@ def _section(
 
 
 def _origin(store: Store, run_id: str, facts: Sequence[Row]) -> str:
-    """Where the run came from, and what of it was computed again."""
+    """Return where the run came from."""
     forms = [fact(row["value"]) for row in facts if (row["key"], row["kind"]) == ("imported_as", "identity")]
     found = origin_of(store, run_id)
     if found.kind is OriginKind.OWN and forms:
         return f"a file of the form {forms[0]}, imported"
-    if not found.recomputed:
-        return found.text
-    rows = "1 row" if found.recomputed == 1 else f"{found.recomputed} rows"
-    return f"{found.text}; {rows} said something else of the samples that came along: ours stands here"
+    return found.text
 
 
 def _command(store: Store, run_id: str) -> str:

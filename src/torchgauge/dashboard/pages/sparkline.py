@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
-from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, History
+from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, REBUILT, History
 from torchgauge.dashboard.pages.status_strip import SHOWN
 from torchgauge.results import units
 
@@ -47,7 +50,8 @@ class Sparklines:
         self._length = median.shape[1]
         self._counts: list[int] = there.sum(axis=1).tolist()
         self._range: list[list[float]] = np.stack([lowest, highest], axis=1).tolist()
-        self._stretches = _stretches(there)
+        self._rebuilt = history.mark(REBUILT)[:, -SHOWN:]
+        self._stretches = _stretches(there, self._rebuilt)
         heights = [_heights(array, there, lowest, highest) for array in (median, *ends)]
         table, snapshots = _table(self._length), np.arange(self._length)
         self._points, self._below, self._above = (table[snapshots, height].tolist() for height in heights)
@@ -77,6 +81,11 @@ class Sparklines:
         centres = [points[i].split() for i in dots]
         circles = "".join([f'<circle cx="{x}" cy="{y}" r="2"/>' for x, y in centres])
         drawn = f'<path class="band" d="{band}"/>' if band else ""
+        begins = "".join(
+            f"M{MARGIN + WIDTH * i // max(1, self._length - 1)} 0V{HEIGHT + 2 * MARGIN}"
+            for i in np.flatnonzero(self._rebuilt[row]).tolist()
+        )
+        drawn += f'<path class="rebuilt" d="{begins}"/>' if begins else ""
         width, height = WIDTH + 2 * MARGIN, HEIGHT + 2 * MARGIN
         return Markup(  # noqa: S704
             f'<svg class="spark" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
@@ -93,7 +102,9 @@ class Sparklines:
         gaps = f"; no number in {missing} of {length} snapshots" if missing else ""
         apart = f"; {doubted} in doubt left out" if doubted else ""
         single = f"; {bare} without an interval not drawn" if bare else ""
-        return f"{count} numbers between {low} and {high}{gaps}{apart}{single}"
+        rebuilt = int(self._rebuilt[row].sum())
+        models = f"; another model begins {counted(rebuilt, 'time')}, at the dashed line" if rebuilt else ""
+        return f"{count} numbers between {low} and {high}{gaps}{apart}{single}{models}"
 
 
 def _heights(array: Floats, there: Bits, lowest: Floats, highest: Floats) -> Integers:
@@ -107,12 +118,13 @@ def _heights(array: Floats, there: Bits, lowest: Floats, highest: Floats) -> Int
     return np.where(there & np.isfinite(found), np.rint(found), 0).astype(np.int64)
 
 
-def _stretches(there: Bits) -> list[list[tuple[int, int]]]:
-    """Of every row the beginnings and ends of what is true without a break."""
+def _stretches(there: Bits, begins: Bits) -> list[list[tuple[int, int]]]:
+    """Of every row the beginnings and ends of what is true without a break; ``begins`` are breaks, too."""
     closed = np.zeros((there.shape[0], there.shape[1] + 2), np.int8)
     closed[:, 1:-1] = there
     rows, edges = np.nonzero(np.diff(closed, axis=1))
     found: list[list[tuple[int, int]]] = [[] for _ in range(len(there))]
     for row, start, stop in zip(rows[::2].tolist(), edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        found[row].append((start, stop))
+        cuts = [start, *(start + 1 + np.flatnonzero(begins[row, start + 1 : stop])).tolist(), stop]
+        found[row] += pairwise(cuts)
     return found

@@ -58,7 +58,6 @@ class TrendsPage:
     snapshots: tuple[Snapshot, ...]
     epochs: int
     metrics: tuple[str, ...]
-    charts: bool
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
@@ -95,7 +94,6 @@ def trends_page(context: SiteContext) -> TrendsPage:
         snapshots=recent.snapshots,
         epochs=len(parts),
         metrics=tuple(name for name in dict.fromkeys(names + CORE + EXTRA) if name in context.metrics),
-        charts=context.charts.bundle is not None,
     )
 
 

@@ -1,4 +1,4 @@
-"""The largest changes of level of the last week, as ``torchgauge trend`` found them."""
+"""The largest changes of level of the last week, as ``torchgauge results trend`` found them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MOST = 20
 """Changes that are drawn, the largest ones."""
 
 METHOD = (
-    "Each row is one change of level that torchgauge trend found in nightly history and that began in "
-    "the seven days before this site's newest data: the level after over the level before, with the 95 "
-    "% interval of the change. A filled point was measured again side by side and was there; a hollow "
+    "Each row is one change of level that torchgauge results trend found in nightly history and that "
+    "began in the seven days before this site's newest data: the level after over the level before, with the "
+    "95 % interval of the change. A filled point was measured again side by side and was there; a hollow "
     "one is suspected. Changes of the machine, and those that were measured again and not there, are "
     "left out."
 )

@@ -20,7 +20,7 @@ MOST = 4
 
 METHOD = (
     "Each row is the next operator to implement, or several that help only together, in the order of "
-    "torchgauge blockers; its bar is the models that run from then on and begins where the rows above "
+    "torchgauge ops blockers; its bar is the models that run from then on and begins where the rows above "
     "it end. The full part was seen to fail for want of these operators, the pale part is predicted "
     "from the census of operators that models call. Models that may have another cause besides are not "
     "counted."

@@ -6,9 +6,9 @@ import { scale, told } from "./number_text.js";
 
 /**
  * @typedef {{name: string, median: (number | null)[], low?: (number | null)[], high?: (number | null)[],
- *   beside?: string[], doubts?: string[], link?: (place: number, before: number) => string}} Line
+ *   beside?: string[], doubts?: string[], rebuilt?: number[], link?: (place: number, before: number) => string}} Line
  * Values by the place of a snapshot; `beside` is text that stands with each, `doubts` the mark that keeps a number
- * apart, empty where none does, `link` where a point leads.
+ * apart, empty where none does, `rebuilt` places at which another model begins, `link` where a point leads.
  * @typedef {{title: string, snapshots: import("./data.js").Snapshot[], lines: Line[], unit: string,
  *   breaks?: number[], fromZero?: boolean, one?: boolean, exact?: boolean}} Chart
  * `breaks` are places at which a line begins anew; `one` draws the line of "no change"; `exact` are counts, which have
@@ -26,7 +26,6 @@ function plotly() {
   library ??= manifest().then(
     ({ plotly: bundle }) =>
       new Promise((resolve, reject) => {
-        if (!bundle) return reject(new Error("Charts are off in this build; the table holds the same data."));
         const script = element("script", { src: new URL(bundle.file, root).href, integrity: bundle.integrity });
         script.addEventListener("load", () => resolve(/** @type {any} */ (window).Plotly));
         script.addEventListener("error", () => {
@@ -278,7 +277,7 @@ function traced(plot, chart, line, number, factor) {
   /** @type {(number | null)[]} */
   const at = [];
   const { low, high } = line;
-  for (const stretch of stretches(line, chart.breaks ?? [])) {
+  for (const stretch of stretches(line, [...(chart.breaks ?? []), ...(line.rebuilt ?? [])])) {
     for (const place of stretch) {
       x.push(place);
       y.push(/** @type {number} */ (line.median[place]) / factor);
@@ -332,7 +331,7 @@ function shapes(chart, muted) {
     });
     place = end;
   }
-  for (const place of chart.breaks ?? []) {
+  for (const place of [...(chart.breaks ?? []), ...chart.lines.flatMap((line) => line.rebuilt ?? [])]) {
     found.push({
       type: "line", xref: "x", yref: "paper", x0: place - 0.5, x1: place - 0.5, y0: 0, y1: 1,
       line: { color: muted, width: 1, dash: "dot" }, layer: "below",
@@ -452,7 +451,7 @@ function modelLines(site, series, snapshots, variant, metric) {
   const codes = new Map(site.statuses.map(({ letter, code }) => [letter, code]));
   const place = new Map(snapshots.map((snapshot, i) => [snapshot.id, i]));
   const doubts = site.metrics.find(({ name }) => name === metric)?.doubts ?? [];
-  /** @type {Map<string, Line & {low: (number | null)[], high: (number | null)[], beside: string[], doubts: string[]}>} */
+  /** @type {Map<string, Line & {low: (number | null)[], high: (number | null)[], beside: string[], doubts: string[], rebuilt: number[]}>} */
   const found = new Map();
   const blank = () => /** @type {(number | null)[]} */ (snapshots.map(() => null));
   for (const one of series) {
@@ -461,7 +460,7 @@ function modelLines(site, series, snapshots, variant, metric) {
       const name = `${one.device} · ${item.configuration}`;
       const device = ids.get(one.device) ?? "";
       const line = found.get(name) ?? {
-        name, median: blank(), low: blank(), high: blank(), beside: snapshots.map(() => "not planned"), doubts: snapshots.map(() => ""),
+        name, median: blank(), low: blank(), high: blank(), beside: snapshots.map(() => "not planned"), doubts: snapshots.map(() => ""), rebuilt: [],
         link: (at, before) => compareLink(snapshots[before].id, snapshots[at].id, device, item.configuration, metric),
       };
       found.set(name, line);
@@ -472,6 +471,10 @@ function modelLines(site, series, snapshots, variant, metric) {
         const status = item.status[i];
         line.beside[at] = status === "p" ? "" : codes.get(status) ?? "not planned";
         line.median[at] = numbers?.median[i] ?? null;
+        if (item.marks.rebuilt?.includes(i)) {
+          line.rebuilt.push(at);
+          line.beside[at] = [line.beside[at], "another model begins at the dotted line"].filter(Boolean).join(", ");
+        }
         line.doubts[at] = doubts.find((mark) => item.marks[mark]?.includes(i)) ?? "";
         line.low[at] = numbers?.low?.[i] ?? null;
         line.high[at] = numbers?.high?.[i] ?? null;

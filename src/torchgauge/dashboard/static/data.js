@@ -2,14 +2,13 @@
 
 /**
  * @typedef {{id: string, date: string, torch_version: string, commit: string, epoch: number}} Snapshot
- * @typedef {{file: string, flavour: string, version: string, integrity: string, licence: string, source: string,
- *   own_styles: string[]}} Bundle
+ * @typedef {{file: string, version: string, integrity: string, licence: string, own_styles: string[]}} Bundle
  * `own_styles` are ids of style elements that the bundle would add, which the policy forbids, unless they are there.
  * @typedef {{snapshots: Snapshot[], epochs: {epoch: number, first: string, last: string, snapshots: number}[],
  *   devices: {id: string, name: string}[], configurations: {name: string, compiled: boolean}[],
  *   metrics: {name: string, unit: string, better: string, core: boolean, doubts: string[]}[],
  *   statuses: {status: string, letter: string, code: string, meaning: string}[],
- *   nothing_planned: string, plotly: Bundle | null, uncounted: string[]}} Manifest
+ *   nothing_planned: string, plotly: Bundle, uncounted: string[]}} Manifest
  * `uncounted` are the marks of passes that are none, the `doubts` of a metric those that keep its number out of
  * what is compared; the gravest come first. The numbers of a `core` metric are in the files called so.
  */

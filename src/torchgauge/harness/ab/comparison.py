@@ -41,7 +41,7 @@ from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import Store
 from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.model_code import digests_of
-from torchgauge.suites.own.revision import commits_of
+from torchgauge.suites.own.revision import commits_of, sources_of
 from torchgauge.suites.own.suite import word_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
@@ -135,6 +135,9 @@ def planned_comparison(
     base = replace(request.base, python=base_there.path, revision=commits[0])
     head = replace(request.head, python=head_there.path, revision=commits[1])
     _check_difference(base, head, control=request.control)
+    sources = sources_of(request.selection.suites, request.base.revision, request.head.revision)
+    base = replace(base, source=base.source or sources[0])
+    head = replace(head, source=head.source or sources[1])
     if not request.settings.accuracy:
         raise UsageError(
             "--no-accuracy: results that were not checked are not compared", hint="leave --no-accuracy away"
@@ -290,7 +293,7 @@ def _check_difference(base: SideSpec, head: SideSpec, *, control: bool) -> None:
         raise UsageError(
             "only one side has a configuration of its own", hint="--base-config NAME --head-config NAME"
         )
-    same = replace(base, label="") == replace(head, label="")
+    same = replace(base, label="", source=None) == replace(head, label="", source=None)
     if same and not control:
         raise UsageError(
             "base and head are the same: interpreter, environment variables, configuration and revision",

@@ -102,7 +102,7 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
     if checks is not None:
         raise UsageError(
             f"suite {checks.workload.suite!r} holds checks, which have no step time to compare",
-            hint="torchgauge check or ops on either side, then torchgauge compat",
+            hint="torchgauge check or ops judge on either side, then torchgauge results compat",
         )
     several = next((group for group in models if group.workload.processes > 1), None)
     if several is not None:

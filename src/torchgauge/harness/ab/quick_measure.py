@@ -17,6 +17,7 @@ from torchgauge.records import RunSettings
 from torchgauge.records.comparison import SideSpec
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
+from torchgauge.suites.own.library import word_of_case
 
 if TYPE_CHECKING:
     from torchgauge.harness.ab.progress import AbProgress
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QuickCase:
-    """The one case that two builds are compared on; ``model`` is SUITE/MODEL."""
+    """The one case that two builds are compared on; ``model`` is SUITE/MODEL.
+
+    ``word`` loads the suite: the path of a user's file; by default it follows from the name.
+    """
 
     model: str
     device: str
@@ -34,6 +38,7 @@ class QuickCase:
     size: str = "small"
     batch: int | None = None
     weights: str = Selection.weights
+    word: str = ""
 
     @property
     def text(self) -> str:
@@ -47,7 +52,7 @@ class QuickCase:
     def selection(self) -> Selection:
         """The selection of this case alone."""
         return Selection(
-            suites=(self.model.partition("/")[0],),
+            suites=(self.word or word_of_case(*self.model.split("/", 1)),),
             devices=(self.device,),
             models=(self.model,),
             modes=(self.mode,),

@@ -132,7 +132,7 @@ def _rows(store: Store, state: Bringup) -> list[Result]:
 def _listed(kind: Kind, found: Sequence[Finding], where: str) -> Listed:
     commands = {
         Kind.NEXT: f"torchgauge results query status=unsupported --store {where}",
-        Kind.DANGER: f"torchgauge triage --store {where}",
+        Kind.DANGER: f"torchgauge results triage --store {where}",
         Kind.WORKS: f"torchgauge results list --store {where}",
         Kind.UNKNOWN: f"torchgauge results query status=not_run --store {where}",
     }
@@ -146,7 +146,7 @@ def _steps(store: Store, device: str, where: str) -> list[Finding]:
         ranking = blockers(Question(evidence, load(None), "eager", ()), RANKED_DTYPE)
     except TorchgaugeError:
         return []  # nothing is published yet
-    command = f"torchgauge blockers --device {device} --store {where}"
+    command = f"torchgauge ops blockers --device {device} --store {where}"
     return [_step(each, command) for each in ranking.steps[:STEPS]]
 
 

@@ -18,8 +18,6 @@ from torchgauge.results.run_id import is_run_id
 
 STATE_FILE, STORE = "bringup.json", "store"
 BRINGUP_SCHEMA = 1
-MOST_REVISIONS = 500
-"""As many seconds may a bundle's campaign seem to begin late, by which a newer one is known."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,6 @@ class Bringup:
 
     ``spent_s`` are the seconds of all its commands, ``answered_s`` those after which the first ten questions
     had their answers (None before).
-    ``revision`` counts the commands that went on with it.
     """
 
     asked: Asked
@@ -80,7 +77,6 @@ class Bringup:
     parts: tuple[PartRecord, ...] = tuple(PartRecord(part) for part in Part)
     spent_s: float = 0.0
     answered_s: float | None = None
-    revision: int = 0
     schema: int = BRINGUP_SCHEMA
 
     def of(self, part: Part) -> PartRecord:
@@ -139,7 +135,7 @@ def begin(folder: Path, asked: Asked, now: float) -> Bringup:
             f"{folder} holds a bringup with {' '.join(found.asked.words)}",
             hint="repeat it with these words, or name a new folder with --out",
         )
-    return replace(found, revision=min(found.revision + 1, MOST_REVISIONS))
+    return found
 
 
 def save(folder: Path, state: Bringup) -> None:

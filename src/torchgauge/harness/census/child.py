@@ -147,7 +147,7 @@ def _one_sample(recorder: Any, op: Any, sample: Any) -> None:
         gradients = [torch.ones_like(each) for each in outputs]
         with recorder:
             torch.autograd.backward(outputs, gradients)
-    except Exception:  # noqa: BLE001  whether the operator works is the business of `torchgauge ops`
+    except Exception:  # noqa: BLE001  whether the operator works is the business of `torchgauge ops judge`
         return  # what it dispatched until then it does ask for
 
 

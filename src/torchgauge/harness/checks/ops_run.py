@@ -1,4 +1,4 @@
-"""A campaign over operators: from the options of ``torchgauge ops`` to a plan, and back to its rows."""
+"""A campaign over operators: from the options of ``torchgauge ops judge`` to a plan, and back to its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from torchgauge.suites.ops.upstream import VARIANTS
 
 
 def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campaign, RunFolder | None]:
-    """The campaign that ``torchgauge ops`` asks for, and the folder of the run that it goes on with.
+    """The campaign that ``torchgauge ops judge`` asks for, and the folder of the run that it goes on with.
 
     Raises :class:`UsageError` for names that nothing answers to, and what :func:`refuse_absent` raises.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Union, get_type_hints
+from typing import Any, Protocol, Union, get_type_hints
 
 from torchgauge import registry
 from torchgauge.clock import Clock
@@ -13,9 +13,6 @@ from torchgauge.devices.device import Device
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import Again, Calibration, Environment, Group, Plan, Result
 from torchgauge.suites.suite import Suite
-
-if TYPE_CHECKING:
-    from torchgauge.harness.launched.crew import Crew
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,6 @@ class Submission:
     ``folder`` is the run's folder, made absolute: compilers run in others. The executor keeps logs under
     ``folder/logs`` and scratch files under ``folder/work``, which it removes. ``cancelled`` is asked often;
     ``on_event`` hears of progress.
-    ``crew`` are the processes of torchgauge that a launcher started, None where it was started once.
     ``options`` is what ``--executor-option`` said, as the executor declares it (:func:`executor_options`).
     ``mixed`` says that versions of torch may differ.
     ``made`` says how many attempts were made at cases of a run that goes on, by the key of the case.
@@ -63,7 +59,6 @@ class Submission:
     clock: Clock
     cancelled: Callable[[], bool]
     on_event: Callable[[Group, dict[str, Any]], None]
-    crew: Crew | None = None
     options: Any = None
     mixed: bool = False
     made: Mapping[str, int] = field(default_factory=dict)

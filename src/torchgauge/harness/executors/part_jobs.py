@@ -78,14 +78,14 @@ class Stage(Enum):
 class JobState:
     """Holds the state that an engine reports of a job, in its ``words``, and the ``node`` of the job.
 
-    ``again`` is false where it is not to be tried once more: somebody cancelled it. ``told`` is true where
+    ``again`` is false where it is not to be tried once more: somebody cancelled it. ``final`` is true where
     its folder cannot grow any more, so that nothing is to be waited for.
     """
 
     stage: Stage
     words: str = ""
     again: bool = True
-    told: bool = False
+    final: bool = False
     node: str = ""
 
 
@@ -135,9 +135,6 @@ class Engine(Protocol):
 
     def end(self, jobs: Sequence[PartJob]) -> None:
         """End ``jobs``; returns when they are gone, or a deadline has passed."""
-
-    def close(self) -> None:
-        """Nothing more is asked of it: it writes to its folder no more."""
 
 
 @dataclass
@@ -275,7 +272,6 @@ class PartJobs:
                 yield from self.told(watched)
         finally:
             self.engine.end(self.open_jobs)
-            self.engine.close()
             shutil.rmtree(self.engine.folder, ignore_errors=True)
 
     @property
@@ -327,6 +323,8 @@ class PartJobs:
         jobs, self.unsent = self.unsent, []
         for name, why in refused.items():
             yield self.infra(self.jobs.pop(name), f"it was refused: {why}")
+        for watched in (self.jobs[job.name] for job in jobs if job.name not in refused):
+            watched.since = watched.heard = self.now  # to start it may have taken longer than lost_s
         names = [self.engine.called(each) for each in jobs if each.name not in refused]
         if names:  # one note: each costs as much as a row, and nothing is watched meanwhile
             yield RunNote(f"submitted {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else ""))
@@ -436,7 +434,7 @@ class PartJobs:
             if self.now - watched.running > longest:
                 return f"it ran longer than all deadlines of its cases, {longest:g} s", state.again
         elif (
-            state.told
+            state.final
             or self.now - watched.heard > self.options.lost_s
             or (state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED)
         ):
@@ -459,7 +457,8 @@ class PartJobs:
         if charged and not may_again:
             yield self.infra(replace(watched, job=replace(job, groups=charged)), words)
         if may_again and watched.killed:
-            held = tuple(self.marked(each, job) for each in watched.killed.values())
+            lost = f"{self.placed(job)} was lost: {words}"
+            held = tuple(self.marked(_as_lost(each, lost), job) for each in watched.killed.values())
             yield Attempted(held, Again.INFRASTRUCTURE)
         before = (*job.before, job.name)
         jobs = self.cut(charged, job.attempt + 1, before) if may_again else []
@@ -533,6 +532,14 @@ def _was_killed(result: Result) -> bool:
     """Whether something from outside ended the process of ``result``, or its worker says so."""
     terminated = result.exit.startswith(f"signal {signal.SIGTERM.value} ")
     return result.status is Status.INFRA or (result.status is Status.CRASH and terminated)
+
+
+def _as_lost(result: Result, words: str) -> Result:
+    """Return ``result`` without the crash that the end of its job caused: it is not the model's."""
+    if result.status is Status.INFRA:
+        return result
+    reason = f"{words}; {result.reason}"
+    return replace(result, status=Status.INFRA, cause=Cause.KILLED, reason=reason, failure=None)
 
 
 def _without(group: Group, told: Watched) -> Group:

@@ -8,6 +8,7 @@ nothing is decided: a restart of it costs no job.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from secrets import token_hex
+from textwrap import shorten
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.counted import counted
@@ -35,9 +37,9 @@ from torchgauge.harness.executors.part_jobs import (
     Stage,
     cut,
 )
-from torchgauge.harness.executors.slurm_fleet import answered, in_a_line, slurm_fleet
+from torchgauge.harness.executors.slurm_fleet import JOBS, answered, in_a_line, slurm_fleet
 from torchgauge.harness.run.versions import MIXED
-from torchgauge.processes.kept_process import run
+from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import Plan
 from torchgauge.results.atomic_file import write_atomically
@@ -49,6 +51,14 @@ END_S = 90.0
 """Seconds that cancelled jobs may take: longer than a usual KillWait, with what follows it."""
 AWAY_S = 600.0
 """Seconds that they wait for a controller that does not answer: else two jobs would measure one group."""
+UNASKED = 127
+"""The exit status of a command of Slurm that was not started, or did not end in its time."""
+PROBE_MINUTES = 10
+"""After so long a job of a command that was killed while it tried the words would begin: it does nothing."""
+NEVER = re.compile(
+    r"BadConstraints|DependencyNeverSatisfied|Invalid|Partition(Config|TimeLimit)|\w+PerJob|\w+NotAllowed"
+)
+"""Reasons for which a job waits until somebody changes it; PartitionNodeLimit may be of drained nodes."""
 HINT = "the words of --executor-option sbatch=... are those of sbatch: man sbatch"
 MOST_TASKS = 1000
 """Tasks of an array: Slurm's own default for MaxArraySize is 1001."""
@@ -67,7 +77,8 @@ fi
 set -- $(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" {list})
 name=$1
 shift
-exec {command} worker {folder}/"$name".json "$@" --into {folder}/"$name" --node "$SLURMD_NODENAME"{more}
+set -- {command} worker {folder}/"$name".json "$@" --into {folder}/"$name" --node "$SLURMD_NODENAME"{more}
+exec sh -c 'exec "$@"' torchgauge "$@" # a shell of one name prints one error for all jobs
 """
 
 
@@ -84,12 +95,22 @@ class SlurmOptions(PartOptions):
     folder: str = ""
     torchgauge: str = ""
 
-    def words_for(self, device: str) -> list[str]:
-        """Return the further words for sbatch, for jobs of ``device``; raises :class:`UsageError`."""
+    def words_for(self, device: str, name: str, tasks: int, output: str) -> list[str]:
+        """Return the words of sbatch before the script, for an array of ``tasks`` on ``device``.
+
+        Of words that are there twice the last one counts: jobs are found by their name. Raises
+        :class:`UsageError`.
+        """
         try:
-            return shlex.split(self.sbatch.replace("{device}", device))
+            words = shlex.split(self.sbatch.replace("{device}", device))
         except ValueError as error:
             raise UsageError(f"executor option sbatch={self.sbatch!r}: {error}", hint=HINT) from None
+        own = (f"--job-name={name}", f"--array=0-{tasks - 1}", f"--output={output}", f"--error={output}")
+        return ["--exclusive", "--no-requeue", *words, "--open-mode=append", *own]
+
+    def folder_of(self, run_id: str) -> Path:
+        """Return the run's folder below the option ``folder``."""
+        return Path(self.folder).expanduser().absolute() / run_id
 
 
 @dataclass
@@ -112,13 +133,13 @@ class Slurm:
     def folder(self) -> Path:
         """Where the folders of the parts lie; every node must see it."""
         if self.options.folder:
-            return Path(self.options.folder).absolute() / self.submission.plan.run_id
+            return self.options.folder_of(self.submission.plan.run_id)
         return self.submission.folder.absolute() / "work"
 
     @property
     def job_name(self) -> str:
         """What Slurm calls all jobs of the run."""
-        return f"torchgauge-{self.submission.plan.run_id}"
+        return f"{JOBS}{self.submission.plan.run_id}"
 
     def notes(self) -> Sequence[str]:
         """Jobs that could not be cancelled: what else Slurm says is said of its jobs."""
@@ -179,10 +200,7 @@ class Slurm:
         return {}
 
     def submitted(self, jobs: Sequence[PartJob]) -> tuple[list[str], str]:
-        """Return the words of sbatch for an array of ``jobs``, which end with a script, and its text.
-
-        Of words that are there twice the last one counts: jobs are found by their name.
-        """
+        """Return the words of sbatch for an array of ``jobs``, which end with a script, and its text."""
         script = self.folder / f"array-{jobs[0].name}-{self.mark}.sh"
         text = SCRIPT.format(
             run_id=self.submission.plan.run_id,
@@ -191,13 +209,9 @@ class Slurm:
             command=self.options.torchgauge or shlex.join([sys.executable, "-m", "torchgauge.cli.main"]),
             more=f" {MIXED}" if self.submission.mixed else "",
         )
-        escaped = str(script.with_suffix("")).replace("%", "%%")
-        words = [
-            *("--exclusive", "--no-requeue", *self.options.words_for(jobs[0].groups[0].device.name)),
-            *(f"--job-name={self.job_name}", f"--array=0-{len(jobs) - 1}"),
-            *(f"--output={escaped}-%a.out", str(script)),
-        ]
-        return words, text
+        output = f"{script.with_suffix('')}".replace("%", "%%") + "-%a.out"
+        words = self.options.words_for(jobs[0].groups[0].device.name, self.job_name, len(jobs), output)
+        return [*words, str(script)], text
 
     def _number(self, script: Path) -> str:
         """Return the number of the array that runs ``script``; empty where Slurm has none."""
@@ -216,9 +230,6 @@ class Slurm:
         if tasks:
             self._cancel(tasks)
             self.over |= tasks
-
-    def close(self) -> None:
-        """Nothing of it runs here."""
 
     def _cancel(self, tasks: set[str] | None) -> None:
         """Cancel ``tasks``, or all of the run, as soon as Slurm answers, and wait until they are over."""
@@ -273,6 +284,8 @@ def state_of(state: str, restarts: str, code: str, nodes: str, reason: str) -> J
     words = f"{state} ({reason})" if reason not in ("", "None") else state
     if restarts not in ("", "0"):
         return JobState(Stage.ENDED, f"Slurm requeued it: {words}", node=nodes)
+    if state in QUEUED and NEVER.match(reason):
+        return JobState(Stage.ENDED, f"Slurm will never start it: {words}", again=False, final=True)
     if state in QUEUED:
         return JobState(Stage.WAITING, words)
     if state not in OVER:
@@ -288,20 +301,36 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
     try:
         return run(command, passed(declared=("SLURM_CONF", "SBATCH_*")), timeout=ANSWER_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(command, 127, "", str(error))
+        return subprocess.CompletedProcess(command, UNASKED, "", str(error))
 
 
-def _refusal(words: Sequence[str]) -> str:
-    """Return why sbatch refuses a job with ``words``; empty where it accepts one.
+def _refusal(options: SlurmOptions, device: str) -> str:
+    """Return why no job for ``device`` would ever start; empty where one would.
 
-    Its test calls nodes that are drained for now a mistake, too: only a job, of next year, is judged as ours.
+    A job of the words that a run submits is submitted and cancelled: ``sbatch --test-only`` refuses nodes
+    that are drained for now, and accepts words that the controller refuses. The reason of a job that waits
+    is that of its words until the scheduler finds that it begins later. Raises :class:`InfrastructureError`
+    where Slurm does not answer.
     """
-    job = ("--exclusive", *words, "--wrap=true")
-    if not ask("sbatch", "--test-only", *job).returncode:
-        return ""
-    done = ask("sbatch", *job, "--begin=now+365days", "--job-name=torchgauge-words")
-    ask("scancel", "--name=torchgauge-words")
-    return in_a_line(done) if done.returncode else ""
+    name = f"{JOBS}words-{token_hex(4)}"
+    words = (*options.words_for(device, name, 1, os.devnull), f"--begin=now+{PROBE_MINUTES}minutes")
+    with scratch("words") as folder:
+        script = folder / "job.sh"
+        script.write_text("#!/bin/sh\n")
+        try:
+            done = ask("sbatch", *words, str(script))
+            listed = ("--noheader", "--states=PENDING", f"--name={name}", "--Format=Reason:|")
+            reasons = [line[0] for line in answered(ask("squeue", *listed))]
+        finally:
+            ask("scancel", f"--name={name}")
+    if done.returncode == UNASKED:
+        if not reasons:
+            answered(done)  # raises: Slurm did not answer
+        return f"sbatch has submitted one and does not return ({done.stderr})"
+    if not reasons:
+        said = shorten(in_a_line(done), 300)
+        return said if done.returncode else f"sbatch submits none with these words ({said})"
+    return f"it would wait as PENDING ({reasons[0]})" if NEVER.match(reasons[0]) else ""
 
 
 @dataclass(frozen=True)
@@ -322,11 +351,21 @@ class SlurmExecutor:
         answered(ask("squeue", "--noheader", "--name=torchgauge-none"))
 
     def refuse(self, options: SlurmOptions, devices: Sequence[str]) -> None:
-        """Raise :class:`UsageError` for words that sbatch refuses: no job would ever start."""
+        """Raise :class:`UsageError` for a folder that cannot be written, and where no job would start."""
+        if options.folder:
+            folder = options.folder_of("")
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with scratch("words", str(folder)):
+                    pass
+            except OSError as error:
+                raise UsageError(
+                    f"executor option folder={options.folder!r} cannot be written: {error.strerror}",
+                    hint="folder=DIR names a folder that you may write to and that all nodes see",
+                ) from None
         for device in devices:
-            if said := _refusal(options.words_for(device)):
-                self.ready(options)  # a controller that is away refuses nothing
-                raise UsageError(f"sbatch refuses jobs for {device}: {said}", hint=HINT)
+            if said := _refusal(options, device):
+                raise UsageError(f"no job would start for {device}: {said}", hint=HINT)
 
     def jobs(self, options: SlurmOptions, plan: Plan) -> Iterator[str]:
         """Yield a line for each job, then the words and the script that submit the first array."""

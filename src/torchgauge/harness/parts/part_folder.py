@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchgauge.errors import UsageError
-from torchgauge.records import SCHEMA_VERSION, Environment, Plan, Result
+from torchgauge.records import Environment, Plan, Result
 from torchgauge.records.metrics import MIB
 from torchgauge.results.atomic_file import storage_errors
-from torchgauge.results.journal import JournalRecord, Kind, RunState, is_being_written, read
+from torchgauge.results.journal import JournalRecord, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.planned_folder import write_plan
 from torchgauge.results.store import RunFolder
 
@@ -116,12 +116,7 @@ class PartSurvey:
             raise UsageError(f"{path} is still being measured", hint="wait for its worker, or stop it")
         found = cls(folder, folder.plan())
         stamp, *_ = (*(record.payload() for record in read(folder.journal_path) if record.n == 1), None)
-        if stamp is not None and stamp.schema_version != SCHEMA_VERSION:
-            raise UsageError(
-                f"{path} was measured by another version of torchgauge (schema {stamp.schema_version})",
-                hint="measure and merge with one version",
-            )
-        if stamp is None or (stamp.run_id, stamp.digest) != (found.plan.run_id, found.plan.digest):
+        if stamp != PlanStamp(found.plan.run_id, found.plan.digest):
             raise UsageError(
                 f"{path}: its journal does not belong to the plan beside it",
                 hint="restore plan.json and journal.jsonl from the same worker",

@@ -19,9 +19,9 @@ from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.run_report import RunReport
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.harness.run.versions import refuse_other_torchgauge
-from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Plan, Result
+from torchgauge.records import Calibration, Environment, Plan, Result
 from torchgauge.results.journal import Journal, Kind, Part
-from torchgauge.results.plan_file import PLANNED_BY, plan_version, read_plan
+from torchgauge.results.plan_file import PLANNED_BY, read_plan
 from torchgauge.results.store import Store
 
 NODE = "node"
@@ -66,13 +66,6 @@ def part_campaign(
     :class:`UsageError` for a plan of another version, unless versions may be ``mixed``, for what is not there
     and for an unknown group, and :class:`DataFileError` for a damaged file.
     """
-    found = plan_version(plan_file, PLANNED_BY)
-    if found != SCHEMA_VERSION:
-        raise UsageError(
-            f"{plan_file} was planned by an older torchgauge: schema version {found}, and this one measures "
-            f"version {SCHEMA_VERSION}",
-            hint="plan again with this version: torchgauge plan SUITE... --json > plan.json",
-        )
     plan = read_plan(plan_file, PLANNED_BY)
     refuse_other_torchgauge(plan, mixed)
     known = {group.id: group for group in plan.groups}

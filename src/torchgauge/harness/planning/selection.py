@@ -76,7 +76,9 @@ def suites_and_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str,
     A suite is a word that loads it; of a file that is its path. Raises :class:`UsageError` for a file that is
     not there.
     """
-    suites, models = [], []
+    suites: list[str] = []
+    models: list[str] = []
+    whole: list[str] = []
     for word in words:
         if is_library(word):
             library, model = library_suite(word)
@@ -86,12 +88,12 @@ def suites_and_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str,
         if is_own(word):
             own, model = resolve(word)
             suites.append(str(own.file))
-            models += [f"{own.name}/{model}"] if model else []
+            (models if model else whole).append(f"{own.name}/{model or '*'}")
             continue
         suite, slash, _ = word.partition("/")
         suites.append(suite)
         models += [word] if slash else []
-    return tuple(dict.fromkeys(suites)), tuple(models)
+    return tuple(dict.fromkeys(suites)), (*models, *(whole if models else ()))
 
 
 def parse_case_id(text: str) -> CaseName:

@@ -58,9 +58,8 @@ def other_shardings(store: Store, plan: Plan) -> list[str]:
         try:
             said = json.loads((store.path / "runs" / run_id / "plan.json").read_bytes())
             theirs, of = said["schedule"] or {}, said["shard"].partition("/")[2]
-            theirs.setdefault("sharding", theirs.get("cut"))  # its name until version 4
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue  # of an older torchgauge, or not whole yet
+            continue  # of another torchgauge, or not whole yet
         if of == plan.shard.partition("/")[2] and theirs.get("whole") == ours.whole:
             found += [run_id] if theirs.get("sharding") != ours.sharding else []
     return found

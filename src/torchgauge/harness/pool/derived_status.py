@@ -153,6 +153,8 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
         reason = f"{how} in phase {phase.value}{_whose(planned, phase, ending)}"
         return Outcome(key, Status.CRASH, phase, Cause.SIGNAL, reason, failure)
     reason = f"the process ended with {how} and without a result, in phase {phase.value}"
+    if ending.full and os.WEXITSTATUS(ending.status):  # it could not write its result, nor a traceback
+        return Outcome(key, Status.INFRA, phase, Cause.DISK_FULL, f"{reason}; {ending.full}")
     reason += _whose(planned, phase, ending)
     return Outcome(key, Status.CRASH, phase, Cause.EXIT, reason, _crash(how, phase))
 

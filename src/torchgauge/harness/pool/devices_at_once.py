@@ -96,7 +96,7 @@ class DevicesAtOnce:
 
     def may_share(self, target: DeviceTarget) -> bool:
         """Whether others may be at work beside ``target``: not the host, nor several processes."""
-        if self.submission.crew is not None or self.health[target].device.torch_type == HOST:
+        if self.health[target].device.torch_type == HOST:
             return False
         return all(group.workload.processes == 1 for group in self.groups[target])
 

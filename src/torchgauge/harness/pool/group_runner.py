@@ -17,7 +17,7 @@ from torchgauge.harness.pool.derived_status import DerivedStatuses, derive_statu
 from torchgauge.harness.pool.device_health import DeviceHealth
 from torchgauge.harness.pool.found_afresh import FoundAfresh
 from torchgauge.harness.pool.pace import Pace
-from torchgauge.harness.pool.rank_run import AnyHost, Meeting, RankEnding, derive_rank_status, run_ranks
+from torchgauge.harness.pool.rank_run import RankEnding, derive_rank_status, run_ranks
 from torchgauge.harness.pool.timing_lock import TimingLock
 from torchgauge.harness.pool.watch import Ending, OomKills
 from torchgauge.harness.pool.worker_host import WorkerHost
@@ -102,8 +102,6 @@ class GroupRunner:
         yield from self.said()
         environment = environment_in(ending.events)
         if environment is not None:
-            if self.submission.crew is not None:
-                environment = self.submission.crew.told(environment)
             self.environment_id = self.environment_id or environment.id
             if at == "start":
                 yield environment
@@ -156,26 +154,15 @@ class GroupRunner:
     def processes(self, job: Job, log: Path, group: Group) -> list[RankEnding]:
         """Run the worker processes of one group that step together, each in a host of its own."""
         submission, count, target = self.submission, group.workload.processes, self.setup.target
-        variables = variables_of(job.group)
-        options = self.setup.host_options(variables)
-
-        def own() -> WorkerHost:
-            return WorkerHost(submission, self.setup.work, str(target), options, notes=self.notes)
-
-        if submission.crew is None:
-            hosts: list[AnyHost] = [own() for _ in range(count)]
-            meeting = Meeting.here(self.setup.work / f"meet-{secrets.token_hex(8)}", count)
-        else:
-            number, place = submission.crew.next_place()
-            hosts = [own()]
-            hosts += submission.crew.hosts(number, count, hosts[0], variables)
-            meeting = Meeting.launched(submission.crew, place, count)
+        options = self.setup.host_options(variables_of(job.group))
         return run_ranks(
-            hosts,
-            job,
+            [
+                WorkerHost(submission, self.setup.work, str(target), options, notes=self.notes)
+                for _ in range(count)
+            ],
+            replace(job, rendezvous=str(self.setup.work / f"meet-{secrets.token_hex(8)}")),
             log,
             lambda event: submission.on_event(group, event),
-            meeting,
             shared=self.setup.device.torch_type == HOST,
         )
 

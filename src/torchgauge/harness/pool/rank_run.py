@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
 
 from torchgauge.harness.flight_records import EVENT as FLIGHT_RECORD
 from torchgauge.harness.flight_records import Culprits, FlightRecord, culprits
@@ -22,11 +21,6 @@ from torchgauge.harness.pool.watch import QUIET_TICK_S, TICK_S, TIMED, Ending, L
 from torchgauge.harness.pool.worker_host import WorkerHost
 from torchgauge.records import Outcome, PlannedCase, Scalar, Status, from_plain
 
-if TYPE_CHECKING:
-    from torchgauge.harness.launched.crew import Crew, RemoteHost, RemoteWatch
-
-AnyHost = Union[WorkerHost, "RemoteHost"]
-AnyWatch = Union[Watch, "RemoteWatch"]
 GRACE_S = 5.0
 """Seconds that the other ranks have, once one has failed."""
 PEER = "peer"
@@ -37,37 +31,11 @@ LOST_PEER = ("by peer", "remote peer", "remote process exited", "Broken pipe")
 
 @dataclass(frozen=True)
 class RankEnding:
-    """How one rank ended, its log, and its machine where torchgauge was launched on it."""
+    """How one rank ended, and its log."""
 
     rank: int
     ending: Ending
     log: Path
-    machine: str = ""
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """Where the workers meet, the threads of each, and for each its device and its machine.
-
-    Devices are counted from the one that is named; "" is this machine.
-    """
-
-    rendezvous: str
-    threads: int
-    devices: tuple[int, ...]
-    machines: tuple[str, ...]
-
-    @classmethod
-    def here(cls, file: Path, count: int) -> Meeting:
-        """Of ``count`` workers of this machine, which meet in a file."""
-        return cls(str(file), max(1, cores() // count), tuple(range(count)), ("",) * count)
-
-    @classmethod
-    def launched(cls, crew: Crew, rendezvous: str, count: int) -> Meeting:
-        """Of ``count`` workers of the processes that a launcher started."""
-        of = crew.members[:count]
-        devices, machines = tuple(each.local_rank for each in of), tuple(each.machine for each in of)
-        return cls(rendezvous, crew.threads(count), devices, machines)
 
 
 def cores() -> int:
@@ -76,16 +44,15 @@ def cores() -> int:
 
 
 def run_ranks(
-    hosts: Sequence[AnyHost], job: Job, log: Path, on_event: Listener, meeting: Meeting, *, shared: bool
+    hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listener, *, shared: bool
 ) -> list[RankEnding]:
-    """Run ``job`` in a worker of each of ``hosts`` and close them; ``on_event`` hears the first one.
+    """Run ``job`` in a worker of each of ``hosts`` and close them; ``on_event`` receives events of the first.
 
-    The first host is of this process. The device is ``shared`` by all, or each has its own.
+    The workers meet in the file that the job names. The device is ``shared`` by all, or each has its own.
     """
-    assert isinstance(hosts[0], WorkerHost)
     submission, count = hosts[0].submission, len(hosts)
-    settings = replace(job.settings, threads=job.settings.threads or meeting.threads)
-    job = replace(job, processes=count, settings=settings, shared_budget="", rendezvous=meeting.rendezvous)
+    settings = replace(job.settings, threads=job.settings.threads or max(1, cores() // count))
+    job = replace(job, processes=count, settings=settings, shared_budget="")
     logs = [log.with_name(f"{log.stem}-rank{rank}.log") for rank in range(count)]
     try:
         for host in hosts:
@@ -93,11 +60,7 @@ def run_ranks(
         missing = next((rank for rank, host in enumerate(hosts) if not host.ready()), None)
         if missing is None:
             watches = [
-                host.start(
-                    _job_of(job, rank, 0 if shared else meeting.devices[rank]),
-                    logs[rank],
-                    _deaf if rank else on_event,
-                )
+                host.start(_job_of(job, rank, 0 if shared else rank), logs[rank], _deaf if rank else on_event)
                 for rank, host in enumerate(hosts)
             ]
             _follow(watches, submission.clock.steady)
@@ -106,17 +69,15 @@ def run_ranks(
             endings = [Ending(killed="cancelled", limit="interrupted") for _ in hosts]
         else:
             endings = [Ending(killed=PEER) for _ in hosts]
-            endings[missing] = Ending(lost=True, limit=_lost(hosts[missing]))
-        return [
-            RankEnding(rank, ending, logs[rank], meeting.machines[rank])
-            for rank, ending in enumerate(endings)
-        ]
+            endings[missing] = Ending(
+                lost=True,
+            )
+        return [RankEnding(rank, ending, logs[rank]) for rank, ending in enumerate(endings)]
     finally:
         for host in hosts:
             host.close()
-        if not meeting.machines[0]:
-            for file in (job.rendezvous, f"{job.rendezvous}-asked"):
-                Path(file).unlink(missing_ok=True)
+        for file in (job.rendezvous, f"{job.rendezvous}-asked"):
+            Path(file).unlink(missing_ok=True)
 
 
 def derive_rank_status(
@@ -132,12 +93,10 @@ def derive_rank_status(
     outcome = derived.outcomes[key]
     if first.ending.killed == "timeout" and (guilty := who_kept_waiting(ranks)) is not None:
         return _as_guilty(planned, ranks, guilty, outcome)
-    facts: dict[str, Scalar] = {**dict(outcome.facts), "processes": len(ranks), **_machines(ranks)}
+    facts: dict[str, Scalar] = {**dict(outcome.facts), "processes": len(ranks)}
     if outcome.status is not Status.PASS:
         alike = [each.rank for each in own if order[each.rank] == order[first.rank]]
         named = f"rank{'s' if len(alike) > 1 else ''} {', '.join(map(str, alike))} of {len(ranks)}"
-        if first.machine:
-            named += f" on {', '.join(dict.fromkeys(e.machine for e in own if e.rank in alike))}"
         facts["failed_rank"] = first.rank
         outcome = replace(outcome, reason=f"{named}: {outcome.reason}")
     else:
@@ -166,25 +125,12 @@ def _as_guilty(
     facts: dict[str, Scalar] = {
         **dict(outcome.facts),
         "processes": len(ranks),
-        **_machines(ranks),
         "failed_rank": blamed.rank,
         "stuck_call": guilty.call,
     }
-    at = f" (rank {blamed.rank} is on {blamed.machine})" if blamed.machine else ""
-    reason = f"{guilty.why}{at}: {outcome.reason}"
+    reason = f"{guilty.why}: {outcome.reason}"
     said = replace(outcome, reason=reason, facts=tuple(sorted(facts.items())))
     return DerivedStatuses(outcomes={planned.case.key: said}, exit=describe_exit(blamed.ending)), blamed
-
-
-def _machines(ranks: Sequence[RankEnding]) -> dict[str, Scalar]:
-    """The fact of where the processes were, each machine once; nothing of those that were started here."""
-    machines = dict.fromkeys(each.machine for each in ranks if each.machine)
-    return {"machines": ", ".join(machines)} if machines else {}
-
-
-def _lost(host: AnyHost) -> str:
-    """Why a host did not come up, where it is known."""
-    return "" if isinstance(host, WorkerHost) else host.member.lost
 
 
 def _job_of(job: Job, rank: int, further: int) -> Job:
@@ -196,7 +142,7 @@ def _job_of(job: Job, rank: int, further: int) -> Job:
     return replace(job, rank=rank, device=device, cache=f"{job.cache}-rank{rank}" if rank else job.cache)
 
 
-def _follow(watches: Sequence[AnyWatch], now: Callable[[], float]) -> None:
+def _follow(watches: Sequence[Watch], now: Callable[[], float]) -> None:
     """Return when all have ended; those that wait for one that has failed are ended."""
     failed_at: float | None = None
     while not all(watch.ended for watch in watches):
@@ -210,7 +156,7 @@ def _follow(watches: Sequence[AnyWatch], now: Callable[[], float]) -> None:
                 watch.condemn(PEER, "another rank has failed")
 
 
-def _has_failed(watch: AnyWatch) -> bool:
+def _has_failed(watch: Watch) -> bool:
     ending = watch.ending
     if ending.killed or ending.lost or (watch.ended and ending.status != 0):
         return True

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from torchgauge import __version__
 from torchgauge.clock import SYSTEM_CLOCK
@@ -34,7 +33,7 @@ from torchgauge.harness.planning.selection import Selection, parse_case_id, pars
 from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.harness.run.absent_devices import refuse_absent, refuse_quarantined
 from torchgauge.harness.run.progress import Progress
-from torchgauge.harness.run.rank_devices import refuse_elsewhere, refuse_launched, refuse_too_many
+from torchgauge.harness.run.rank_devices import refuse_launched, refuse_too_many
 from torchgauge.harness.run.rows import option_of
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.harness.run.versions import refuse_other_torchgauge
@@ -42,7 +41,6 @@ from torchgauge.processes.known_secrets import own_command
 from torchgauge.records import Group, Plan, Provenance, RunSettings, Status
 from torchgauge.records.comparison import ComparisonPlan
 from torchgauge.results.durations import durations_json
-from torchgauge.results.journal import Kind, read
 from torchgauge.results.reopened import reopen
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import RunFolder, Store
@@ -51,9 +49,6 @@ from torchgauge.suites.own.library import word_of_case
 from torchgauge.suites.own.suite import word_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
-
-if TYPE_CHECKING:
-    from torchgauge.harness.launched.crew import Crew
 
 
 def make_plan(
@@ -64,7 +59,6 @@ def make_plan(
     python: str | None = None,
     durations: str | None = None,
     store: str | None = None,
-    here: Callable[[int], int] = lambda count: count,
     elsewhere: bool = False,
 ) -> tuple[Plan, dict[str, Device], dict[str, Suite]]:
     """The plan of ``selection`` with the devices and suites that it needs; writes nothing.
@@ -73,8 +67,7 @@ def make_plan(
 
     Shards are cut by ``durations`` (a store or a file of durations), and groups ordered by them and by what
     the store at ``store``, which need not be there, says of earlier runs.
-    ``python`` names the interpreter of the workers (None: our own), and ``here`` says how many devices of
-    this machine so many processes need. Raises
+    ``python`` names the interpreter of the workers (None: our own). Raises
     :class:`torchgauge.errors.UsageError` for any name that nothing answers to, and for an interpreter that
     cannot run workers.
     """
@@ -93,7 +86,7 @@ def make_plan(
     known = gather(whole, suites, durations=durations, store=store)
     sharding = shard_groups(whole, parse_shard(selection.shard)[1], known.sharding)
     groups = refuse(there, sharding.shard(selection.shard), devices)
-    groups = groups if elsewhere else refuse_too_many(there, groups, devices, here)
+    groups = groups if elsewhere else refuse_too_many(there, groups, devices)
     groups, schedule = ordered(groups, known, settings.budget_s)
     if len(sharding.shards) > 1:
         schedule = replace(schedule, whole=sharding.whole, sharding=sharding.digest)
@@ -142,23 +135,15 @@ def new_campaign(
     executor_words: Mapping[str, str] | None = None,
     python: str | None = None,
     durations: str | None = None,
-    crew: Crew | None = None,
     mixed: bool = False,
 ) -> Campaign:
     """A campaign of ``selection``; nothing is written before all names are known to be right.
 
-    ``crew`` are the processes that a launcher started: each looks whether it can serve the plan. Versions of
-    torch may be ``mixed``. Raises what :func:`make_plan` and :func:`refuse_absent` raise.
+    Versions of torch may be ``mixed``. Raises what :func:`make_plan` and :func:`refuse_absent` raise.
     """
-    if crew is None:
-        refuse_launched(os.environ)
+    refuse_launched(os.environ)
     options = executor_options(executor, executor_words or {})
     elsewhere = is_elsewhere(executor)
-    if elsewhere and crew is not None:
-        raise UsageError(
-            f"a launcher started torchgauge, and executor {executor} would launch it again",
-            hint="either the launcher or --executor",
-        )
     plan, devices, suites = make_plan(
         selection,
         settings,
@@ -166,7 +151,6 @@ def new_campaign(
         python=python,
         durations=durations,
         store=store,
-        here=(lambda count: count) if crew is None else crew.on_this_machine,
         elsewhere=elsewhere,
     )
     if elsewhere:
@@ -174,10 +158,8 @@ def new_campaign(
     else:
         refuse_absent(interpreter(python), plan.groups, devices)
         refuse_quarantined(plan.groups, devices)
-    if crew is not None:
-        plan = crew.take(plan)
     where = Store.open(store, create=True)
-    campaign = Campaign(plan, where, devices, suites, progress, plan.python, executor, crew=crew)
+    campaign = Campaign(plan, where, devices, suites, progress, plan.python, executor)
     return replace(campaign, options=options, mixed=mixed)
 
 
@@ -214,8 +196,6 @@ def resumed_campaign(
     plan = folder.plan()
     refuse_other_settings(plan, typed)
     refuse_other_torchgauge(plan, mixed)
-    lines = read(folder.journal_path) if folder.journal_path.is_file() else ()
-    refuse_elsewhere(dict(each.data["identity"]) for each in lines if each.kind is Kind.ENVIRONMENT)
     if plan.settings.torchbench is not None:
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     there = _interpreter_of(plan, python)

@@ -1,8 +1,8 @@
-"""What is refused of several processes before anything starts: too few devices, and a launcher elsewhere."""
+"""Refusals of several processes before anything starts: too few devices, and a launcher such as torchrun."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from torchgauge.devices.device import Device
@@ -12,9 +12,6 @@ from torchgauge.harness.interpreter.foreign_plugins import plugin_devices
 from torchgauge.harness.interpreter.interpreter import Interpreter
 from torchgauge.records import Group, Refusal, Status
 from torchgauge.suites.suite import HOST
-
-MACHINES = "launched.machines"
-"""What says in an environment's identity on which machines its processes ran, where there are several."""
 
 
 def refuse_launched(environment: Mapping[str, str]) -> None:
@@ -26,34 +23,16 @@ def refuse_launched(environment: Mapping[str, str]) -> None:
     if count.isdecimal() and int(count) > 1 and "MASTER_ADDR" in environment:
         raise UsageError(
             f"torchgauge was launched as process {rank} of {count}, as by torchrun: each would run all cases",
-            hint="launch `torchgauge run`, which shares its cases among them, or start this once",
+            hint="the same command without the launcher: torchgauge starts the processes of a case itself",
         )
 
 
-def refuse_elsewhere(identities: Iterable[Mapping[str, str]]) -> None:
-    """Raise :class:`UsageError` where a run was launched on several machines: it cannot go on with one.
-
-    Its cases would still be of as many processes, all of them here. ``identities`` are those of its
-    environments.
-    """
-    for each in identities:
-        if machines := each.get(MACHINES):
-            raise UsageError(
-                f"this run was launched on several machines ({machines}), and its cases would all run here",
-                hint="launch `torchgauge run` there again; what was measured stays in the store",
-            )
-
-
 def refuse_too_many(
-    there: Interpreter,
-    groups: tuple[Group, ...],
-    devices: Mapping[str, Device],
-    here: Callable[[int], int] = lambda count: count,
+    there: Interpreter, groups: tuple[Group, ...], devices: Mapping[str, Device]
 ) -> tuple[Group, ...]:
     """``groups``, those of more processes than ``there`` has devices refused; one process has one device.
 
     The host takes any number. Devices are counted, in a child process, only where that decides anything.
-    ``here`` says how many devices of this machine so many processes need, where they are on several.
     """
     asking = {each.device.name for each in groups if _needs_devices(each, devices)}
     if not asking:
@@ -61,7 +40,7 @@ def refuse_too_many(
     found = known_devices(there.path, report=there.report, plugins=plugin_devices(there))
     counts = {each.name: each.count for each in found if each.name in asking}
     return tuple(
-        _refused(each, counts[each.device.name], here(each.workload.processes))
+        _refused(each, counts[each.device.name])
         if each.device.name in counts and _needs_devices(each, devices)
         else each
         for each in groups
@@ -72,9 +51,9 @@ def _needs_devices(group: Group, devices: Mapping[str, Device]) -> bool:
     return group.workload.processes > 1 and devices[group.device.name].torch_type not in (None, HOST)
 
 
-def _refused(group: Group, count: int, wanted: int) -> Group:
+def _refused(group: Group, count: int) -> Group:
     """``group``, refused where its processes find too few; the first has the device that is named."""
-    first = group.device.index
+    first, wanted = group.device.index, group.workload.processes
     if first + wanted <= count:
         return group
     name = group.device.name

@@ -26,7 +26,6 @@ from torchgauge.records import (
     PlannedCase,
     Result,
     RunSettings,
-    Scalar,
     Status,
     Summary,
     is_metric_name,
@@ -41,10 +40,8 @@ from torchgauge.suites.pattern import matches
 EXCERPT_BYTES = 4096
 SMALL_GB = 0.05
 """Size below which parameters do not explain a lack of memory."""
-DERIVED = frozenset({Modifier.EXPECTED, Modifier.OTHER_CAUSE, Modifier.OTHER_MODEL, Modifier.UNSTEADY})
-"""Modifiers that the parent decides, with a fact of the same name where there is a reason to tell."""
 UNDECLARED = "undeclared"
-"""The fact that names metrics which nobody declared where the row was made, or taken: their owner's word."""
+"""The fact that names metrics which nobody declared where the row was made: their owner's word."""
 
 
 @dataclass(frozen=True)
@@ -60,27 +57,17 @@ class RowContext:
     log_excerpt: str = ""
 
 
-@dataclass(frozen=True)
-class Derived:
-    """What follows from a plan and an outcome and is nobody's to say: its fields are those of a result."""
+def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext) -> Result:
+    """Return the result of ``planned`` with summaries, expectation and the command that reproduces it.
 
-    expected: Status | None
-    modifiers: tuple[Modifier, ...]
-    summaries: tuple[Summary, ...]
-    facts: tuple[tuple[str, Scalar], ...]
-
-
-def derived(
-    planned: PlannedCase, outcome: Outcome, confidence: float, known: Mapping[str, Metric] = METRICS
-) -> Derived:
-    """What the parent adds to ``outcome``; whoever reads results of others computes it again.
-
-    Modifiers in :data:`DERIVED`, and facts of their names, are no part of an outcome. ``known`` are the
-    metrics that somebody declared; another one is kept, and noted.
+    ``expected``, ``other_cause``, ``other_model`` and ``unsteady`` are the parent's, with a fact of the name.
     """
+    known = {**METRICS, **{metric.name: metric for metric in plan.metrics}}
+    outcome = _of_known_units(planned, outcome, known)
+    # one line of visible text: untrusted code may have written the reason
+    outcome = replace(outcome, reason=visible(" ".join(_reason(plan, planned, outcome).split())))
     expected = planned.expectation.status if planned.expectation else None
-    modifiers = list(outcome.modifiers)
-    facts = dict(outcome.facts)
+    modifiers, facts = list(outcome.modifiers), dict(outcome.facts)
     if expected is not None and expected is outcome.status and expected is not Status.PASS:
         other = other_cause(planned, outcome)
         modifiers.append(Modifier.OTHER_CAUSE if other else Modifier.EXPECTED)
@@ -90,20 +77,10 @@ def derived(
         facts[Modifier.OTHER_MODEL.value] = other
     if unknown := [each.metric for each in outcome.measurements if each.metric not in known]:
         facts[UNDECLARED] = f"{reporter(planned.case)}: {'; '.join(map(_undeclared, unknown))}"
-    found = summaries(outcome.measurements, confidence, known)
+    found = summaries(outcome.measurements, plan.settings.confidence, known)
     if doubt := doubts(outcome.measurements, found, facts):
         modifiers.append(Modifier.UNSTEADY)
         facts[Modifier.UNSTEADY.value] = doubt
-    return Derived(expected, tuple(modifiers), found, tuple(sorted(facts.items())))
-
-
-def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext) -> Result:
-    """The result of ``planned`` with summaries, expectation and the command that reproduces it."""
-    known = {**METRICS, **{metric.name: metric for metric in plan.metrics}}
-    outcome = _of_known_units(planned, outcome, known)
-    # one line of visible text: untrusted code may have written the reason
-    outcome = replace(outcome, reason=visible(" ".join(_reason(plan, planned, outcome).split())))
-    added = derived(planned, outcome, plan.settings.confidence, known)
     quiet = outcome.status is Status.PASS and not context.teardown
     return Result(
         run_id=plan.run_id,
@@ -111,16 +88,16 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         case=planned.case,
         status=outcome.status,
         phase=outcome.phase,
-        expected=added.expected,
+        expected=expected,
         cause=outcome.cause,
         reason=outcome.reason,
         failure=outcome.failure,
-        modifiers=added.modifiers,
+        modifiers=tuple(modifiers),
         measurements=outcome.measurements,
-        summaries=added.summaries,
+        summaries=found,
         realised=outcome.realised,
         accuracy=outcome.accuracy,
-        facts=added.facts,
+        facts=tuple(sorted(facts.items())),
         environment_id=context.environment_id,
         started_at=context.started_at,
         duration_s=context.duration_s,

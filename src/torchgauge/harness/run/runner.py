@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.counted import counted
@@ -35,9 +35,6 @@ from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.suite import Suite
 
-if TYPE_CHECKING:
-    from torchgauge.harness.launched.crew import Crew
-
 
 @dataclass(frozen=True)
 class Campaign:
@@ -55,7 +52,6 @@ class Campaign:
     python: str
     executor: str = "local"
     clock: Clock = SYSTEM_CLOCK
-    crew: Crew | None = None
     options: Any = None
     until: float | None = None
     mixed: bool = False
@@ -164,7 +160,6 @@ class Campaign:
             clock=self.clock,
             cancelled=cancelled,
             on_event=on_event,
-            crew=self.crew,
             options=self.options,
             mixed=self.mixed,
             made={

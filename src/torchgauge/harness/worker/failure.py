@@ -44,6 +44,13 @@ def describe(error: BaseException) -> Failure:
     )
 
 
+def line_in(file: str, error: BaseException) -> str:
+    """Return name of ``file`` and its last line that ``error`` passed; empty for none."""
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == file]
+    return f"{Path(file).name}, line {lines[-1]}" if lines else ""
+
+
 def root_cause(error: BaseException) -> BaseException:
     """The innermost explicit cause or implicit context of ``error``."""
     seen = {id(error)}

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import ClockContradictionError, NotOfferedError, NotRunError, PluginError
+from torchgauge.errors import (
+    ClockContradictionError,
+    NotOfferedError,
+    NotRunError,
+    PluginError,
+    add_note,
+    note_on,
+)
 from torchgauge.harness.backends.backend import as_compiled, beside, compiler_of
 from torchgauge.harness.backends.prepared import BackendSession, refuse_changes, restored
 from torchgauge.harness.derived_series import ITEMS
@@ -30,7 +37,7 @@ from torchgauge.harness.worker.clock_watch import UNKNOWN, ClockWatch, without_t
 from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.compilation import SKIPPED, SUPPRESSED, gave_up
 from torchgauge.harness.worker.contention import Contention
-from torchgauge.harness.worker.failure import missing_op
+from torchgauge.harness.worker.failure import line_in, missing_op
 from torchgauge.harness.worker.libraries import import_builder, library_facts
 from torchgauge.harness.worker.memory_growth import MemoryGrowth
 from torchgauge.harness.worker.ranks import RANKS
@@ -127,6 +134,8 @@ class GroupRun:
             self.enter(Phase.ACCURACY, state)
             self.end_wrong(state, error.cause, str(error))
             return
+        if not note_on(error) and (line := line_in(str(self.group.recipe.get("file", "")), error)):
+            add_note(error, line)
         outcome = outcome_of(error, state.key, state.phase, self.session, self.job.remedies)
         if outcome.status is Status.OOM and state.grows:
             outcome = replace(outcome, reason=f"{state.grows}; {outcome.reason}"[:500])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.harness.flight_records import FlightRecord
-from torchgauge.harness.worker.watchdog import FileBell, Watchdog, in_its_last_call, read_record, recorder
+from torchgauge.harness.worker.watchdog import Watchdog, in_its_last_call, read_record, recorder
 from torchgauge.records import from_plain, to_json
 from torchgauge.suites.suite import HOST
 
@@ -59,7 +59,7 @@ def main(text: str, rank: int) -> None:
             file.with_suffix(".new").rename(file)
             told.set()
 
-    dog = Watchdog(rank, FileBell(Path(injected.folder) / "asked"), tell, read)
+    dog = Watchdog(rank, Path(injected.folder) / "asked", tell, read)
     dog.start()
     dog.enter(injected.limit_s)
     try:

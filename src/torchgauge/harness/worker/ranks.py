@@ -11,21 +11,18 @@ import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
 from torchgauge.harness.flight_records import EVENT
 from torchgauge.harness.job import Job
-from torchgauge.harness.worker.watchdog import Bell, FileBell, StoreBell, Watchdog, recorder
+from torchgauge.harness.worker.watchdog import Watchdog, recorder
 from torchgauge.records import Phase, RunSettings, Scalar
 from torchgauge.suites.suite import HOST
 
 PATIENCE = timedelta(days=1)
 """How long a rank waits for another: the parent's deadlines end what hangs, and know what to call it."""
 _CPU_BACKEND = "gloo"
-LAUNCHED = "tcp://"
-"""Begins the rendezvous of processes that a launcher started: ``tcp://ADDRESS:PORT/PREFIX``."""
 
 
 class Ranks:
@@ -53,7 +50,9 @@ class Ranks:
             backend = _CPU_BACKEND if kind == HOST or known is None else known(torch.device(kind))
         except ValueError as error:  # in torch's words
             raise NotImplementedError(str(error)) from error
-        place, bell = meeting_of(job)
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        place = distributed.FileStore(job.rendezvous, job.processes)  # a URL cannot hold every path
+        place.set_timeout(PATIENCE)
         distributed.init_process_group(
             backend, store=place, rank=job.rank, world_size=job.processes, timeout=PATIENCE
         )
@@ -62,7 +61,8 @@ class Ranks:
         self.count, self.rank = job.processes, job.rank
         self._settings, read = job.settings, recorder()
         if read is not None:
-            self._watchdog = Watchdog(job.rank, bell, lambda found: events.emit(EVENT, record=found), read)
+            asked = Path(f"{job.rendezvous}-asked")
+            self._watchdog = Watchdog(job.rank, asked, lambda found: events.emit(EVENT, record=found), read)
             self._watchdog.start()
 
     def enter(self, phase: Phase) -> None:
@@ -110,31 +110,6 @@ class Ranks:
         from torch import distributed
 
         return distributed
-
-
-def meeting_of(job: Job) -> tuple[Any, Bell]:
-    """The store in which the processes of ``job`` meet, and by what they ask each other for their records.
-
-    Those of one machine meet in a file, those of a launcher in a corner of its store, of which the watchdog
-    has a connection of its own: the main thread may stand still in its one.
-    """
-    from torch import distributed
-
-    if not job.rendezvous.startswith(LAUNCHED):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        file = distributed.FileStore(job.rendezvous, job.processes)  # a URL cannot hold every path
-        file.set_timeout(PATIENCE)
-        return file, FileBell(Path(f"{job.rendezvous}-asked"))
-    where = urlsplit(job.rendezvous)
-    address, port = where.hostname or "", where.port or 0
-    if address in ("localhost", "::1") or address.startswith("127."):  # then all are on this machine
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-
-    def corner() -> Any:
-        store = distributed.TCPStore(address, port, is_master=False, wait_for_workers=False, timeout=PATIENCE)
-        return distributed.PrefixStore(where.path, store)
-
-    return corner(), StoreBell(corner())
 
 
 RANKS = Ranks()

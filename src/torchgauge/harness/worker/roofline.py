@@ -86,7 +86,8 @@ class Peaks:
         if not self.rates[best]:
             return ""
         times = flops / seconds / self.rates[best]
-        return f"{flops:.3g} operations in {seconds:.3g} s are {times:.3g} times the peak rate, of {best}"
+        name = best or "float32"  # on a busy machine the small product can be the fastest
+        return f"{flops:.3g} operations in {seconds:.3g} s are {times:.3g} times the peak rate, of {name}"
 
     def _rate(self, dtype: str) -> float:
         """Return the operations per second of products in ``dtype``; 0 if the device has none.

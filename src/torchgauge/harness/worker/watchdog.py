@@ -1,9 +1,9 @@
 """The watchdog of a process in a group: before a deadline passes, it tells what its flight recorder holds.
 
 It is a thread of its own, so that it can speak while the process hangs. Where a phase has taken half of its
-deadline, and again shortly before the end, it asks all processes of the group, by a bell beside the place
-where they met, and each tells the newest calls of its recorder (:mod:`torchgauge.harness.flight_records`) in
-an event. The deadline stays the parent's, and so does the verdict.
+deadline, and again shortly before the end, it touches a file that all watchdogs of the group watch. Each then
+writes the newest calls of its recorder (:mod:`torchgauge.harness.flight_records`) in an event. The deadline
+stays the parent's, and so does the verdict.
 
 gloo records but writes no file on a time-out (torch 2.13), so the record is read in the process itself, which
 works for every back end that records. A process that aborts lingers for some seconds, in which its watchdog
@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from torchgauge.harness.flight_records import FlightRecord, calls_of, still_waiting
 
@@ -107,61 +107,12 @@ def place_of(frame: FrameType | None) -> str:
     return f"{frame.f_code.co_name} ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})"
 
 
-class Bell(Protocol):
-    """By what the processes of a group ask each other."""
-
-    def ring(self) -> None:
-        """Ask all."""
-
-    def rung(self) -> int:
-        """Another number after each :meth:`ring` of any of them."""
-
-
-@dataclass(frozen=True)
-class FileBell:
-    """Of processes of one machine: the time of a file."""
-
-    file: Path
-
-    def ring(self) -> None:
-        """Touch the file."""
-        self.file.touch()
-
-    def rung(self) -> int:
-        """When that was; 0 for never."""
-        try:
-            return self.file.stat().st_mtime_ns
-        except OSError:
-            return 0
-
-
-@dataclass(frozen=True)
-class StoreBell:
-    """Of processes that met in a ``store`` of torch's: a number there."""
-
-    store: Any
-
-    def ring(self) -> None:
-        """Count one more."""
-        self._count(1)
-
-    def rung(self) -> int:
-        """How often that was; 0 where the store is gone."""
-        return self._count(0)
-
-    def _count(self, more: int) -> int:
-        try:
-            return int(self.store.add("asked", more))
-        except RuntimeError:  # torch raises kinds of it; without a store nobody is asked any more
-            return 0
-
-
 @dataclass
 class Watchdog:
-    """The watchdog of process ``rank``; ``tell`` is given each record, by the ``bell`` all are asked."""
+    """The watchdog of process ``rank``: it passes its record to ``tell`` when a process touches ``asked``."""
 
     rank: int
-    bell: Bell
+    asked: Path
     tell: Callable[[FlightRecord], None]
     read: Recorder
     watched: int = field(default_factory=threading.get_ident)
@@ -171,7 +122,7 @@ class Watchdog:
 
     def start(self) -> None:
         """Begin to watch; the thread ends with the process."""
-        self._seen = self.bell.rung()
+        self._seen = self._touched_at()
         _linger_on_abort()
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
@@ -189,11 +140,16 @@ class Watchdog:
             due = self._due
             if due and time.monotonic() >= due[0]:
                 self._due = due[1:] if self._due is due else self._due
-                self.bell.ring()
-            mark = self.bell.rung()
+                self.asked.touch()
+            mark = self._touched_at()
             if mark != self._seen:
                 self._seen = mark
                 self.tell(read_record(self.rank, self.watched, self.read))
             if _aborts():
                 self.tell(in_its_last_call(read_record(self.rank, self.watched, self.read)))
                 return
+
+    def _touched_at(self) -> int:
+        with suppress(OSError):
+            return self.asked.stat().st_mtime_ns
+        return 0

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from torchgauge.errors import DamagedJournalError, UnknownNameError
+from torchgauge.errors import UnknownNameError
 from torchgauge.records import Modifier, Status
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.latest import read_rows
@@ -71,12 +71,16 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known of ``device``; ``static`` maps an aten overload to its kind in the dispatcher."""
+    """All that is known of ``device``; ``static`` maps an aten overload to its kind in the dispatcher.
+
+    ``gaps`` are sentences on runs that cannot be read.
+    """
 
     device: str
     operators: tuple[OperatorRow, ...] = ()
     models: tuple[ModelRow, ...] = ()
     static: Mapping[str, str] | None = None
+    gaps: tuple[str, ...] = ()
 
 
 def evidence_of(store: Store, device: str) -> Evidence:
@@ -85,8 +89,6 @@ def evidence_of(store: Store, device: str) -> Evidence:
     Raises :class:`UnknownNameError` where no published row is of that device.
     """
     stored = read_rows([str(store.path)])
-    if stored.reading.gaps:
-        raise DamagedJournalError("; ".join(stored.reading.gaps), hint="restore them from a copy")
     names = stored.table["target"].unique().to_pylist()
     if device not in names:
         raise UnknownNameError("device of the store", device, sorted(names))
@@ -99,7 +101,8 @@ def evidence_of(store: Store, device: str) -> Evidence:
         row["at"] = row["run_created_at"].timestamp()
     last = max(row["at"] for row in rows)
     found = ({**row, "older": last - row["at"]} for row in rows)
-    return evidence_from(device, found, static_kinds(store, device.partition(".")[0]))
+    evidence = evidence_from(device, found, static_kinds(store, device.partition(".")[0]))
+    return replace(evidence, gaps=tuple(stored.reading.gaps))
 
 
 def evidence_from(
@@ -130,8 +133,7 @@ def static_kinds(store: Store, device: str) -> dict[str, str] | None:
         try:
             data = json.loads(path.read_bytes())
             if data["device"] == device:
-                at = float(data.get("at") or path.stat().st_mtime)  # of an older torchgauge without a time
-                found.append((at, dict(data["operators"])))
+                found.append((float(data["at"]), dict(data["operators"])))
         except (OSError, ValueError, KeyError, TypeError, OverflowError):  # no census is no evidence
             continue
     return max(found, key=lambda each: each[0])[1] if found else None

@@ -329,15 +329,15 @@ def _notes(question: Question, dtype: str, lines: Collection[ModelLine]) -> Iter
     if not variants:
         yield (
             f"the operator matrix has no row in {dtype}; try: "
-            f"torchgauge ops --device {name} --tier full --variant forward,backward --dtype {dtype}"
+            f"torchgauge ops judge --device {name} --tier full --variant forward,backward --dtype {dtype}"
         )
     elif BACKWARD not in variants and any(line.mode == "training" for line in lines):
         yield (
             "the operator matrix has no backward rows, so operators that only training needs are not judged; "
-            f"try: torchgauge ops --device {name} --tier full --variant backward --dtype {dtype}"
+            f"try: torchgauge ops judge --device {name} --tier full --variant backward --dtype {dtype}"
         )
     if evidence.static is None:
-        yield f"no static census is kept; try: torchgauge census --static --device {name}"
+        yield f"no static census is kept; try: torchgauge ops census --static --device {name}"
     without = sum(line.forecast_reason == NO_CENSUS for line in lines)
     if without:
         yield f"not in the census: {counted(without, 'model')} of the store"

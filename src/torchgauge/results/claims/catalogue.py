@@ -47,7 +47,7 @@ def _unknown(words: str, asked: str, claims: Sequence[Claim], scores: dict[str, 
         *(by_title[title] for title in difflib.get_close_matches(asked, by_title, n=3, cutoff=0.5)),
         *(name for name, score in sorted(scores.items(), key=lambda pair: -pair[1]) if score),
     ]
-    error = UnknownNameError("claim", words, names, hint="torchgauge claim --list")
+    error = UnknownNameError("claim", words, names, hint="torchgauge results claim --list")
     error.suggestions = list(dict.fromkeys(close))[:3]
     meant = f"; did you mean {' or '.join(error.suggestions)}?" if error.suggestions else ""
     error.message = f"unknown claim {words!r}{meant}"

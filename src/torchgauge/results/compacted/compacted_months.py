@@ -6,7 +6,7 @@ A run that has tables of its own, because it was published again, is read from t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,7 +84,7 @@ class CompactedMonths:
             self.look()
         return None if run_id in self.withdrawn else self._months.get(run_id)
 
-    def check_readable(self, besides: dict[str, str]) -> None:
+    def check_readable(self, besides: Collection[str]) -> None:
         """Raise :class:`DamagedTableError` for a manifest that cannot be read, but for those ``besides``."""
         for path, problem in self.unreadable.items():
             if path not in besides:

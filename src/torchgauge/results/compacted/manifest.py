@@ -24,7 +24,7 @@ from torchgauge.errors import DataFileError
 from torchgauge.records import SCHEMA_VERSION, to_plain
 from torchgauge.results.atomic_file import write_atomically
 from torchgauge.results.json_file import RESTORE, read_record
-from torchgauge.results.migrations import check_version
+from torchgauge.results.schema_version import check_version
 from torchgauge.results.seal import SealedFile
 
 FOLDER = "compacted"

@@ -16,6 +16,7 @@ from torchgauge.results.comparing.comparison_store import (
 )
 from torchgauge.results.journal import Kind, RunState, is_being_written
 from torchgauge.results.json_file import read_object
+from torchgauge.results.schema_version import check_version
 from torchgauge.results.store import Store
 
 _END_BYTES = 4096
@@ -52,6 +53,7 @@ def _info(store: Store, run_id: str) -> ComparisonInfo:
     problem, counts, data = "", Counter[str](), dict[str, Any]()
     try:
         data = read_object(folder.plan_path)
+        check_version(data.get("schema_version"), str(folder.plan_path))
         if published:
             table = read_comparisons(store, "verdicts", [run_id], ("verdict", "control"))
             rows = zip(table["verdict"].to_pylist(), table["control"].to_pylist(), strict=True)

@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Environment
+from torchgauge.errors import DamagedTableError, OtherSchemaError, UnknownNameError, UsageError
+from torchgauge.records import Environment
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.atomic_file import FREE, publish, storage_errors
 from torchgauge.results.comparing.comparison_tables import (
@@ -30,14 +30,13 @@ from torchgauge.results.comparing.comparison_tables import (
     verdict_row,
 )
 from torchgauge.results.comparing.launch_facts import launch_facts
-from torchgauge.results.dataset import read_part
+from torchgauge.results.dataset import left_out_because, read_part
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.json_file import as_record, read_object
-from torchgauge.results.migrations import COMPARISON_PLAN, check_version, migrate_record
-from torchgauge.results.plan_file import plan_version
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.publication import TableWriter
 from torchgauge.results.runner_class import runner_class
+from torchgauge.results.schema_version import check_version
 from torchgauge.results.seal import publish_command, seal, unseal
 from torchgauge.results.store import Store
 
@@ -58,8 +57,7 @@ class ComparisonFolder(PlannedFolder):
     def plan(self) -> ComparisonPlan:
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
         data = read_object(self.plan_path)
-        version = check_version(data.get("schema_version"), str(self.plan_path))
-        data = migrate_record(COMPARISON_PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
+        check_version(data.get("schema_version"), str(self.plan_path))
         return as_record(ComparisonPlan, data, self.plan_path)
 
     def open_journal(self) -> Journal:
@@ -68,24 +66,22 @@ class ComparisonFolder(PlannedFolder):
 
     def launches(self) -> Iterator[Launch]:
         """Every launch in the order in which they ran, with its steps."""
-        version = plan_version(self.plan_path)
         for record in read(self.journal_path):
             if record.kind is Kind.LAUNCH:
-                yield record.payload(version)
+                yield record.payload()
 
     def findings(self) -> ComparisonFindings:
         """Everything in the journal but launches, which are most of it: read once for all of them."""
         verdicts: dict[tuple[str, str], MetricVerdict] = {}
         environments: list[Environment] = []
         ended: RunState | None = None
-        version = plan_version(self.plan_path)
         for record in read(self.journal_path):
             ended = record.payload().state if record.kind is Kind.END else None
             if record.kind is Kind.VERDICT:
-                verdict: MetricVerdict = record.payload(version)
+                verdict: MetricVerdict = record.payload()
                 verdicts[verdict.pair_key, verdict.metric] = verdict
             elif record.kind is Kind.ENVIRONMENT:
-                environments.append(record.payload(version))
+                environments.append(record.payload())
         if ended is None:
             ended = RunState.RUNNING if is_being_written(self.journal_path) else RunState.INTERRUPTED
         return ComparisonFindings(tuple(verdicts.values()), tuple(environments), ended)
@@ -147,9 +143,9 @@ def publish_comparison_again(store: Store, run_id: str) -> None:
 
 
 def comparison_ids(store: Store) -> tuple[str, ...]:
-    """Ids of all A/B runs, finished or not, in order of their names (which is the order of time)."""
+    """Return the ids of all A/B runs that are not left out, in order of their names and so of time."""
     folders = (store.path / "comparisons").glob("[!.]*")
-    return tuple(sorted(folder.name for folder in folders if folder.is_dir()))
+    return tuple(sorted(each.name for each in folders if each.is_dir() and each.name not in store.left_out))
 
 
 def comparison(store: Store, run_id: str) -> ComparisonFolder:
@@ -163,12 +159,12 @@ def comparison(store: Store, run_id: str) -> ComparisonFolder:
 def read_comparisons(
     store: Store, name: str, runs: Sequence[str] | None = None, columns: Sequence[str] | None = None
 ) -> Any:
-    """The ``pyarrow.Table`` called ``name`` (verdicts, launches or steps) over ``runs``, or all published.
+    """Return the table called ``name`` (verdicts, launches or steps) over ``runs``, or over all published.
 
-    Only ``columns`` are read where they are named: a ledger needs a few of thousands of A/B runs.
-
-    Raises :class:`UnknownNameError` for a table that is none and :class:`DamagedJournalError` for a file
-    that cannot be read.
+    Only ``columns`` are read where they are named: a ledger needs a few of thousands of A/B runs. One of
+    another schema version among several is left out, and ``store.left_out`` has it. Raises
+    :class:`UnknownNameError` for a table that is none and :class:`DamagedTableError` for a file that cannot
+    be read.
     """
     if name not in COMPARISON_TABLES:
         raise UnknownNameError("table", name, COMPARISON_TABLES)
@@ -176,6 +172,13 @@ def read_comparisons(
     if columns is not None:
         schema = pa.schema([schema.field(column) for column in columns])
     wanted = comparison_ids(store) if runs is None else runs
-    paths = [path for run in wanted if (path := store.table_path(name, run)).is_file()]
-    parts = [read_part(path, name, schema) for path in paths]
+    parts = []
+    for path in (store.table_path(name, run_id) for run_id in wanted):
+        try:
+            if path.is_file():
+                parts.append(read_part(path, name, schema))
+        except DamagedTableError as error:
+            if len(wanted) == 1 or not isinstance(error.__cause__, OtherSchemaError):
+                raise
+            store.leave_out(path.stem, left_out_because(store, error))
     return pa.concat_tables(parts) if parts else schema.empty_table()

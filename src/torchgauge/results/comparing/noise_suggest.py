@@ -44,7 +44,10 @@ def suggest(ledger: Ledger, now: float, launches: int = LAUNCHES) -> str:
     wide = {name: case for name, case in known.items() if _wanted(case, launches) > Rule().tolerance}
     few = {case.case_id for case in ledger.cases} - known.keys()
     lines = [
-        f"# Made by `torchgauge noise suggest` on {moment(now)}: max(3 %, 3 * spread / sqrt({launches})).",
+        (
+            f"# Made by `torchgauge results noise suggest` on {moment(now)}: "
+            f"max(3 %, 3 * spread / sqrt({launches}))."
+        ),
         f"# {counted(len(known) - len(wide), 'case keeps', 'cases keep')} the default tolerance.",
         (
             f"# {counted(len(few), 'case has', 'cases have')} fewer "

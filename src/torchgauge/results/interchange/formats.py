@@ -6,14 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from torchgauge.errors import UsageError
-from torchgauge.results.interchange import (
-    dynamo_csv,
-    gpt_fast_log,
-    hud_v3,
-    inferencex_json,
-    optimum_json,
-    torchbench_json,
-)
+from torchgauge.results.interchange import dynamo_csv, hud_v3, torchbench_json
 from torchgauge.results.interchange.dynamo_columns import FORM as DYNAMO
 from torchgauge.results.interchange.dynamo_csv_export import write_dynamo_csv, write_expected_csv
 from torchgauge.results.interchange.exported_run import Written, read_run
@@ -27,19 +20,8 @@ EXPORTS = (DYNAMO, EXPECTED, hud_v3.FORM)
 _READERS = {
     hud_v3.FORM: hud_v3.read_hud_v3,
     torchbench_json.FORM: torchbench_json.read_torchbench_json,
-    optimum_json.FORM: optimum_json.read_optimum_json,
-    gpt_fast_log.FORM: gpt_fast_log.read_gpt_fast_log,
-    inferencex_json.FORM: inferencex_json.read_inferencex_json,
 }
 IMPORTS = (DYNAMO, *_READERS)
-
-
-_MARKS = {
-    optimum_json.FORM: (b'"optimum_benchmark', b'"load_model"'),
-    inferencex_json.FORM: (b'"tput_per_gpu"', b'"output_tput_per_gpu"'),
-    torchbench_json.FORM: (b'"metrics"',),
-}
-"""What the beginning of a file of each format has, one of which is enough."""
 
 
 def export_run(store: Store, run_id: str, form: str, out: Path, benchmark: str = BENCHMARK) -> Written:
@@ -62,7 +44,7 @@ def export_run(store: Store, run_id: str, form: str, out: Path, benchmark: str =
 def read_files(
     paths: Sequence[Path], form: str | None, given: Context, known: Known, ignore: Iterable[str] = ()
 ) -> list[ImportedCase]:
-    """The cases in ``paths``; without ``form``, CSV is the dynamo runner's, a log gpt-fast's, JSON is read.
+    """Return the cases in ``paths``; without ``form``, names and contents of the files decide the format.
 
     Raises :class:`DataFileError` for the first mistake.
     """
@@ -84,23 +66,18 @@ def _guess(paths: Sequence[Path]) -> str:
     endings = {path.suffix.lower() for path in paths}
     if endings == {".csv"}:
         return DYNAMO
-    if endings == {".log"}:
-        return gpt_fast_log.FORM
     if endings <= {".json", ".jsonl"}:
-        return next((form for form, marks in _MARKS.items() if _have(paths, marks)), hud_v3.FORM)
+        return torchbench_json.FORM if all(_has_metrics(path) for path in paths) else hud_v3.FORM
     raise UsageError(
         f"the format of {', '.join(path.name for path in paths)} is not known by the name",
         hint=f"--format {'|'.join(IMPORTS)}, with files of one format at a time",
     )
 
 
-def _have(paths: Sequence[Path], marks: Sequence[bytes]) -> bool:
-    return all(any(mark in _beginning(path) for mark in marks) for path in paths)
-
-
-def _beginning(path: Path) -> bytes:
+def _has_metrics(path: Path) -> bool:
+    """Return whether the first 4096 bytes hold the key that TorchBench's files begin with."""
     try:
         with path.open("rb") as file:
-            return file.read(4096)
+            return b'"metrics"' in file.read(4096)
     except OSError:
-        return b""  # the reader of the format says what is wrong with it
+        return False  # the reader of the format reports the error

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
-from torchgauge.records import INCOMPLETE, Status
+from torchgauge.records import INCOMPLETE, Status, to_plain
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
 from torchgauge.results.comparing.gate_verdict import Headline
@@ -107,6 +107,13 @@ def _properties(report: ComparisonReport) -> dict[str, str]:
         "verdict": report.headline.value,
         "base": report.base.label,
         "head": report.head.label,
+        **{
+            f"{name}_{field}": value
+            for name, side in (("base", report.base), ("head", report.head))
+            if side.source is not None
+            for field, value in to_plain(side.source).items()
+            if value
+        },
         "detectable": "" if report.detectable is None else f"{report.detectable:.4g}",
         "false_alarms_30_days": "" if alarms is None else f"{alarms.alarms} of {alarms.trials}",
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from torchgauge.records import Environment, digest
-from torchgauge.records.comparison import Action, ComparisonPlan, MetricVerdict, Verdict
+from torchgauge.records.comparison import Action, CodeSource, ComparisonPlan, MetricVerdict, Verdict
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.comparing.gate_verdict import LATENCY, Headline, headline, is_missed
 from torchgauge.results.comparing.verdict_words import BETTER, CHANGED, SILENT, WORSE
@@ -26,13 +26,19 @@ STATUS = "status"
 
 @dataclass(frozen=True)
 class SideFacts:
-    """One side: its label, its interpreter, what was set for it, and its machine and versions by device."""
+    """One side: label, interpreter, what was set for it, machine and versions by device, and code."""
 
     label: str
     python: str
     variables: tuple[tuple[str, str], ...]
     configuration: str
     environments: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    source: CodeSource | None = None
+
+    @property
+    def torch_commit(self) -> str:
+        """The commit of the side's torch, if its environment has one."""
+        return next((dict(facts).get("torch.git_commit", "") for _, facts in self.environments), "")
 
 
 @dataclass(frozen=True)
@@ -223,6 +229,7 @@ def _side(plan: ComparisonPlan, environments: Sequence[Environment], index: int)
             for device, found in sorted(by_device.items())
             if len(found) > 1  # one alone does not say whose it is
         ),
+        spec.source,
     )
 
 

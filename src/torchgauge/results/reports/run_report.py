@@ -103,9 +103,7 @@ class RunReport:
 def run_report(store: Store, folder: RunFolder) -> RunReport:
     """The report of the run in ``folder``; raises :class:`DataFileError` for a damaged plan."""
     plan, info = folder.plan(), store.info(folder.run_id)
-    rows = (
-        list(results(folder.journal_path, folder.schema_version())) if folder.journal_path.is_file() else []
-    )
+    rows = list(results(folder.journal_path)) if folder.journal_path.is_file() else []
     known = {row.case.key for row in rows}
     return RunReport(
         plan.run_id,

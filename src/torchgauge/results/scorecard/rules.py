@@ -87,7 +87,7 @@ def operators(asked: Question) -> Finding:
     """How many operators of PyTorch's database pass forward, of all that it has in this release."""
     base = asked.evidence.release.base
     database = next((each for each in asked.databases if each.release == base), None)
-    command = f"torchgauge ops --device {asked.evidence.device} --tier full"
+    command = f"torchgauge ops judge --device {asked.evidence.device} --tier full"
     if database is None:
         return asked.open(f"how many operators torch {base} has is not in the scorecard's file", "")
     never = {each.name for each in OPERATORS.not_judged if each.variant in (None, FORWARD)}
@@ -179,7 +179,7 @@ def dtype(asked: Question) -> Finding:
         and row.workload.dtype == wanted
         and row.workload.model in OPERATORS.smoke
     )
-    commands = f"torchgauge ops --device {device} --dtype {wanted}"
+    commands = f"torchgauge ops judge --device {device} --dtype {wanted}"
     if told is not None and told != "works":
         return asked.decided(False, f"{DTYPES_CHECK}: {told}", (check.case_id,) if check else ())
     tier = "of the smoke tier"

@@ -1,4 +1,4 @@
-"""What ``torchgauge trend`` found last, kept for readers that run no detector of their own.
+"""What ``torchgauge results trend`` found last, kept for readers that run no detector of their own.
 
 ::
 
@@ -190,7 +190,7 @@ def read_findings(store: Store) -> TrendFindings | None:
         return None
     except (OSError, ValueError, RecursionError, OverflowError) as error:
         raise DamagedJournalError(
-            f"{path} cannot be read: {error}", hint="torchgauge trend --store STORE writes it anew"
+            f"{path} cannot be read: {error}", hint="torchgauge results trend --store STORE writes it anew"
         ) from error
 
 

@@ -73,7 +73,7 @@ def load(path: Path | None = None, installed: Mapping[str, str] | None = None) -
         return read(path)
     kept = [read(each) for each in sorted(FOLDER.glob(f"*{SUFFIX}"))]
     if not kept:
-        raise InfrastructureError(f"no census is kept in {FOLDER}", hint="torchgauge census --record")
+        raise InfrastructureError(f"no census is kept in {FOLDER}", hint="torchgauge ops census --record")
     return min(kept, key=lambda data: len(data.differing(installed or installed_versions(data.versions))))
 
 
@@ -90,7 +90,7 @@ def read(path: Path) -> CensusData:
     except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError) as error:
         raise InfrastructureError(
             f"{path} is not a census: {error or type(error).__name__}",
-            hint="torchgauge census --record --out FILE writes one",
+            hint="torchgauge ops census --record --out FILE writes one",
         ) from error
 
 

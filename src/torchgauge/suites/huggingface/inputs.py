@@ -74,7 +74,8 @@ def _sequence_classification(draw: _Draw, labels: bool) -> dict[str, Any]:
 
 def _image_classification(draw: _Draw, labels: bool) -> dict[str, Any]:
     config = draw.config
-    inputs = {"pixel_values": draw.normal(config.num_channels, config.image_size, config.image_size)}
+    side = getattr(config, "image_size", 224)  # networks of convolutions take any
+    inputs = {"pixel_values": draw.normal(config.num_channels, side, side)}
     if labels:
         inputs["labels"] = draw.below(config.num_labels)
     return inputs

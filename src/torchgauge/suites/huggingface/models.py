@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from torchgauge.errors import MissingPackageError
+from torchgauge.errors import NotOfferedError
 from torchgauge.records import PRETRAINED, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.hub import reaching_hub
+from torchgauge.suites.lacking import without_model
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
@@ -30,6 +31,21 @@ _SMALL = {
     "moe_intermediate_size": 128,
 }
 """Depth and width of a model at size ``small`` that no data file describes."""
+
+
+_BY_CLASS = {
+    "ForMaskedLM": "masked_lm",
+    "ForCausalLM": "causal_lm",
+    "LMHeadModel": "causal_lm",
+    "ForQuestionAnswering": "question_answering",
+    "ForSequenceClassification": "sequence_classification",
+}
+_BY_INPUT = {
+    "input_features": "speech_seq2seq",
+    "input_values": "speech_ctc",
+    "pixel_values": "image_classification",
+}
+"""Inputs of a class that no data file describes: by the end of its name, else by its first input."""
 
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
@@ -53,7 +69,9 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     make = _pretrained if workload.weights == PRETRAINED else _random
     module, made = make(workload, recipe)
     notes += made + silence_modules(module)
-    inputs = make_inputs(recipe["inputs"], module.config, workload, labels=training)
+    inputs = make_inputs(
+        recipe["inputs"] or _inputs_of(module, training), module.config, workload, labels=training
+    )
     return BuiltWorkload(
         module=module.train(training),
         kwargs=inputs,
@@ -75,6 +93,25 @@ def _random(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str,
     config = config_class(**fields)
     notes = settled(config)
     return kind(config), notes
+
+
+def _inputs_of(module: Any, training: bool) -> str:
+    """Return the kind of inputs that ``module`` takes.
+
+    Raises :class:`NotOfferedError` for other inputs, and for training of a class that takes no labels.
+    """
+    from inspect import signature
+
+    name, first = type(module).__name__, module.main_input_name
+    if training and "labels" not in signature(module.forward).parameters:
+        raise NotOfferedError(f"{name} has no loss", hint="--mode inference, or a class with a head")
+    kinds = (kind for end, kind in _BY_CLASS.items() if name.endswith(end))
+    text = "seq2seq" if module.config.is_encoder_decoder else "causal_lm"
+    kind = next(kinds, text if first == "input_ids" else _BY_INPUT.get(first, ""))
+    if not kind:
+        hint = "a file with def model(): return module, {'input': tensor}"
+        raise NotOfferedError(f"{name} takes {first}, and torchgauge cannot make that", hint=hint)
+    return kind
 
 
 def _smaller(config_class: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,7 +170,4 @@ def model_class(name: str) -> Any:
     try:
         return getattr(transformers, name)
     except AttributeError:
-        raise MissingPackageError(
-            f"transformers {transformers.__version__} has no {name}",
-            hint="install another version of transformers",
-        ) from None
+        raise without_model(transformers, name, dir(transformers)) from None

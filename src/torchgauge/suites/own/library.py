@@ -14,6 +14,7 @@ from pathlib import Path
 from torchgauge.errors import UsageError
 from torchgauge.suites.catalog import DATA, YamlSuite
 from torchgauge.suites.huggingface.suite import SUITE as HUGGINGFACE
+from torchgauge.suites.own.suite import RESERVED
 from torchgauge.suites.suite import ModelEntry
 from torchgauge.suites.timm.suite import SUITE as TIMM
 
@@ -26,17 +27,6 @@ TORCHVISION = YamlSuite(
 )
 SUITES = {"timm": TIMM, "hf": HUGGINGFACE, "torchvision": TORCHVISION}
 _WORD = re.compile(rf"({'|'.join(SUITES)}):(.+)")
-_INPUTS = {
-    "ForMaskedLM": "masked_lm",
-    "ForCausalLM": "causal_lm",
-    "LMHeadModel": "causal_lm",
-    "ForConditionalGeneration": "seq2seq",
-    "ForQuestionAnswering": "question_answering",
-    "ForSequenceClassification": "sequence_classification",
-    "ForImageClassification": "image_classification",
-    "ForCTC": "speech_ctc",
-}
-"""Which inputs a class of transformers takes, by the end of its name."""
 
 
 def is_library(word: str) -> bool:
@@ -55,8 +45,7 @@ def word_of_case(suite: str, model: str) -> str:
 def library_suite(word: str) -> tuple[YamlSuite, str]:
     """Return the suite of ``word`` with its model, and the name of that.
 
-    Raises :class:`UsageError` for a class of transformers whose inputs are unknown, and for a file that does
-    not name its class.
+    Raises :class:`UsageError` for a word that cannot be a name, and for a file that does not name its class.
     """
     prefix, name = _WORD.fullmatch(word).groups()  # type: ignore[union-attr]  # is_library
     suite = SUITES[prefix]
@@ -65,10 +54,10 @@ def library_suite(word: str) -> tuple[YamlSuite, str]:
     recipe: dict[str, object] = {"word": word}
     if prefix == "hf":
         name, recipe = _of_transformers(word, name)
-    if ":" in name or "/" in name:
-        raise UsageError(
-            f"{word}: a model of {suite.name} has no {name}", hint=f"torchgauge suites show {suite.name}"
-        )
+    if RESERVED.search(name):
+        hint = "the name of a class: hf:LlamaForCausalLM; or hf:FOLDER with a config.json of the hub"
+        hint = hint if prefix == "hf" else f"torchgauge suites show {suite.name}"
+        raise UsageError(f"{word}: {name} is not the name of a model of {suite.name}", hint=hint)
     entry = ModelEntry(
         name=name,
         tiers=("smoke", "standard", "full"),
@@ -81,26 +70,25 @@ def library_suite(word: str) -> tuple[YamlSuite, str]:
 
 
 def _of_transformers(word: str, name: str) -> tuple[str, dict[str, object]]:
-    """Return name and recipe of a class of transformers, or of the class that a ``config.json`` names."""
-    recipe: dict[str, object] = {"word": word, "config_class": "", "config": {}}
-    if name.endswith(".json") or Path(name).is_dir():
-        file = Path(name, "config.json") if Path(name).is_dir() else Path(name)
-        try:
-            fields = json.loads(file.read_text(encoding="utf-8"))
-            kind = str(fields["architectures"][0])
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            hint = 'a config.json with "architectures": ["LlamaForCausalLM"]'
-            raise UsageError(
-                f"{word}: {file} names no class of transformers: {error!r}", hint=hint
-            ) from error
-        file = file.resolve()
-        name, recipe["config"], recipe["word"] = f"{file.parent.name}.{kind}", fields, f"hf:{file}"
-    else:
-        kind = name
-    inputs = next((inputs for end, inputs in _INPUTS.items() if kind.endswith(end)), None)
-    if inputs is None:
-        raise UsageError(
-            f"{word}: inputs of {kind} are unknown; those of *{', *'.join(_INPUTS)} are known",
-            hint="a file with def model(): return module, {'input': tensor}",
-        )
-    return name, {**recipe, "model_class": kind, "inputs": inputs}
+    """Return name and recipe of a class of transformers, or of the class that a ``config.json`` names.
+
+    Such a file is FOLDER, FOLDER/config.json or FOLDER.CLASS, as its cases are named.
+    """
+    recipe: dict[str, object] = {"word": word, "config_class": "", "config": {}, "inputs": ""}
+    if not (name.endswith(".json") or "." in name or Path(name).is_dir()):
+        return name, {**recipe, "model_class": name}
+    folder = name if Path(name).is_dir() else name.rpartition(".")[0]
+    file = Path(name) if name.endswith(".json") else Path(folder, "config.json")
+    try:
+        fields = json.loads(file.read_text(encoding="utf-8"))
+        kind = str(fields["architectures"][0])
+    except (OSError, ValueError) as error:
+        hint = "hf:FOLDER with a config.json of transformers"
+        raise UsageError(f"{word}: {file} cannot be read: {error}", hint=hint) from error
+    except (LookupError, TypeError) as error:
+        hint = '"architectures": ["LlamaForCausalLM"] in the file'
+        raise UsageError(f"{word}: {file} does not name the class of its model", hint=hint) from error
+    file = file.resolve()
+    recipe |= {"config": fields, "word": f"hf:{file}", "model_class": kind}
+    folder = RESERVED.sub("_", file.parent.name)
+    return f"{folder}.{kind}", recipe

@@ -6,32 +6,35 @@ import importlib
 import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch import nn
 
 from torchgauge.errors import MissingPackageError
 from torchgauge.records import AUTOCAST, Workload
+from torchgauge.suites.called import as_module, set_mode, without_compiled_parts
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.leaves import leaves
 from torchgauge.suites.losses import loss_in
 from torchgauge.suites.model_code import package_root
-from torchgauge.suites.placing import placed
+from torchgauge.suites.placing import placed, tensors
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_host
-from torchgauge.suites.torchbench.steps import Called
 
 STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
     "number of threads": (torch.get_num_threads, torch.set_num_threads),
     "recording of gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "default device": (torch.get_default_device, lambda _: torch.set_default_device(None)),
 }
 """What a file may change for the whole process, and what is put back."""
 _NO_DEVICE = re.compile("not compiled with|NVIDIA driver|GPUs are available")
 """What PyTorch says of a device that it was not built for, or that this machine lacks."""
+_COMPILED = "_torchdynamo_orig_callable"
+"""The attribute of a compiled function that holds the function."""
 _NOT_THEIRS = {"torchgauge", "__main__", *sys.stdlib_module_names}
 TRY = "Try: return module, (x,)"
 """What a function returns; keyword inputs are a mapping in the place of the tuple, or after it."""
@@ -43,52 +46,22 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     Raises what the file raises, ``TypeError`` for a result that is not a module with inputs, and
     ``NotImplementedError`` for training without a loss.
     """
-    file, function = Path(recipe["file"]), recipe["function"]
-    named = f"{file.name}: {function}()"
-    kept = {what: get() for what, (get, _) in STATE.items()}
-    try:
-        source = _imported(file, recipe.get("tree", ""))
-        torch.manual_seed(workload.seed)
-        seed_host(workload.seed)
-        values = {
-            "batch": workload.batch,
-            "seed": workload.seed,
-            "device": HOST,
-            "dtype": torch.float32 if workload.dtype.startswith(AUTOCAST) else getattr(torch, workload.dtype),
-        }
-        returned = getattr(source, function)(**{name: values[name] for name in recipe["takes"]})
-        if "tree" in recipe:
-            _refuse_elsewhere(Path(recipe["tree"]), Path(recipe["repository"]))
-    except SystemExit as error:
-        raise RuntimeError(f"{named} called sys.exit({error.code})") from error
-    except ModuleNotFoundError as error:
-        top = str(error.name).partition(".")[0]
-        message = f"{file.name} imports {error.name}, which is neither beside it nor installed"
-        raise MissingPackageError(message, hint=f"pip install {top}") from error
-    except (AssertionError, RuntimeError) as error:
-        if not _NO_DEVICE.search(str(error)):
-            raise
-        hint = "leave the device out: the module is built on the host and then moved"
-        raise RuntimeError(f"{named} needs a device that is not here ({error}). Try: {hint}") from error
-    finally:
-        changed = {what: get() for what, (get, _) in STATE.items()}
-        for what, (_, put_back) in STATE.items():
-            put_back(kept[what])
-        torch.set_default_device(None)
-    notes = tuple(
-        f"{file.name} sets the {what} to {changed[what]}; it is {kept[what]}"
-        for what in STATE
-        if changed[what] != kept[what]
-    )
-    module, args, kwargs = _parts(returned, named)
-    if isinstance(module, nn.Module) and (inner := getattr(module, "_orig_mod", None)) is not None:
-        module, notes = inner, (*notes, "the file compiles its module; each configuration compiles its own")
-    training = LOSS in wanted(workload)
-    if not isinstance(module, nn.Module):
-        module = Called(module)
-    module.train(training)
-    if training and not any(parameter.requires_grad for parameter in module.parameters()):
-        raise NotImplementedError(f"{named} returned a module without parameters, which cannot be trained")
+    named = f"{Path(recipe['file']).name}: {recipe['function']}()"
+    source, returned, notes = _returned(workload, recipe, named)
+    model, args, kwargs = _parts(returned, named)
+    module, training = as_module(model), LOSS in wanted(workload)
+    if without_compiled_parts(module) or hasattr(model, "_orig_mod") or hasattr(model, _COMPILED):
+        notes += ("the file compiles its module; each configuration compiles its own",)
+    parameters, inputs = [*module.parameters()], [tensor for _, tensor in tensors((args, kwargs), "")]
+    if any(tensor.is_meta for tensor in inputs) or (parameters and all(each.is_meta for each in parameters)):
+        why = "".join(f" ({note})" for note in notes if "default device" in note)
+        raise TypeError(
+            f"{named} returned tensors on device meta, without values{why}. Try: build on the host"
+        )
+    if training and not any(parameter.requires_grad for parameter in parameters):
+        lack = "whose parameters all have requires_grad=False" if parameters else "without parameters"
+        raise NotImplementedError(f"{named} returned a module {lack}, which cannot be trained")
+    set_mode(module, training)
     return BuiltWorkload(
         module=module,
         args=args,
@@ -97,6 +70,54 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
         items_per_step=workload.batch if "batch" in recipe["takes"] else _first_size(args, kwargs),
         item="item",
         notes=notes,
+    )
+
+
+def _returned(
+    workload: Workload, recipe: dict[str, Any], named: str
+) -> tuple[ModuleType, Any, tuple[str, ...]]:
+    """Import the file and call its function; return both results, with notes of changes to the process.
+
+    Raises what the file raises, with the name of the file where Python's message lacks it.
+    """
+    file, running = Path(recipe["file"]), f"{Path(recipe['file']).name}, while it was imported,"
+    kept = {name: get() for name, (get, _) in STATE.items()}
+    values = {
+        "batch": workload.batch,
+        "seed": workload.seed,
+        "device": HOST,
+        "dtype": torch.float32 if workload.dtype.startswith(AUTOCAST) else getattr(torch, workload.dtype),
+    }
+    try:
+        source = _imported(file, recipe.get("tree", ""))
+        torch.manual_seed(workload.seed)
+        seed_host(workload.seed)
+        running = named
+        returned = getattr(source, recipe["function"])(**{name: values[name] for name in recipe["takes"]})
+        if "tree" in recipe:
+            _refuse_elsewhere(Path(recipe["tree"]), Path(recipe["repository"]))
+        changed = {name: get() for name, (get, _) in STATE.items()}
+    except SystemExit as error:
+        hint = "" if running is named else '. Try: if __name__ == "__main__": before what reads arguments'
+        raise RuntimeError(f"{running} called sys.exit({error.code}){hint}") from error
+    except ModuleNotFoundError as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        importer = [frame.filename for frame in frames if not frame.filename.startswith("<")][-1]
+        message = f"{Path(importer).name} imports {error.name}, which is neither beside it nor installed"
+        raise MissingPackageError(message, hint=f"pip install {str(error.name).partition('.')[0]}") from error
+    except (AssertionError, RuntimeError) as error:
+        if not _NO_DEVICE.search(str(error)):
+            raise
+        hint = "leave the device out: the module is built on the host and then moved"
+        raise RuntimeError(f"{running} needs a device that is not here ({error}). Try: {hint}") from error
+    finally:
+        for name, (_, put_back) in STATE.items():
+            put_back(kept[name])
+    differing = [name for name in STATE if changed[name] != kept[name]]
+    return (
+        source,
+        returned,
+        tuple(f"{file.name} sets the {name} to {changed[name]}; it is {kept[name]}" for name in differing),
     )
 
 
@@ -149,16 +170,17 @@ def _parts(returned: Any, named: str) -> tuple[Any, tuple[Any, ...], dict[str, A
         raise TypeError(f"{named} returned {_described(returned)}, not a module with its inputs. {TRY}")
     if not inputs:
         example = getattr(module, "example_inputs", None)
-        if not callable(example):
+        example = example() if callable(example) else getattr(module, "example_input_array", None)
+        if example is None:
             raise TypeError(f"{named} returned a module without inputs. {TRY}, or give it example_inputs()")
-        inputs = (example(),)
+        inputs = (example,)
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     for given in inputs:
         if isinstance(given, Mapping):
             kwargs = dict(given)
         else:
-            args = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+            args += tuple(given) if isinstance(given, (tuple, list)) else (given,)
     if any(type(value).__module__ == "numpy" for value in (*args, *kwargs.values())):
         raise TypeError(f"{named} returned arrays of numpy as inputs. Try: torch.from_numpy(array)")
     return module, args, kwargs
@@ -167,6 +189,8 @@ def _parts(returned: Any, named: str) -> tuple[Any, tuple[Any, ...], dict[str, A
 def _described(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(type(part).__name__ for part in value)})"
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
@@ -182,18 +206,22 @@ def _loss_of(source: ModuleType, args: Any, kwargs: Any, named: str) -> Callable
     inputs: dict[tuple[Any, Any], tuple[Any, Any]] = {}
 
     def loss(output: Any) -> Any:
-        if own is not None:
+        if own is None:
+            scalar = loss_in(output)
+        else:
             first = next(leaf for _, leaf in leaves(output, "") if isinstance(leaf, torch.Tensor))
             place = first.device, first.dtype
             if place not in inputs:
                 inputs[place] = placed(None, args, kwargs, *place)[1:3]
-            return own(output, *inputs[place][0], **inputs[place][1])
-        scalar = loss_in(output)
-        if not isinstance(scalar, torch.Tensor) or scalar.ndim:
-            raise NotImplementedError(
-                f"{named} has no loss: training needs a module that returns a scalar or an object with "
-                "`.loss`, or a function `loss(output, *inputs)` in the file"
-            )
-        return scalar
+            scalar = loss_in(own(output, *inputs[place][0], **inputs[place][1]))
+        if isinstance(scalar, torch.Tensor) and not scalar.ndim:
+            return scalar
+        if own is not None:
+            file = Path(str(source.__file__)).name
+            raise TypeError(f"{file}: loss() returned {_described(scalar)}, not a scalar. Try: loss.mean()")
+        raise NotImplementedError(
+            f"{named} has no loss: training needs a module that returns a scalar or an object with "
+            "`.loss`, or a function `loss(output, *inputs)` in the file"
+        )
 
     return loss

@@ -1,21 +1,37 @@
 """A git revision of the repository that holds a user's file, as a folder for one side of a comparison.
 
 Files are written from git's objects by an index of their own, so that the repository keeps no trace: not even
-after a kill, which removes the folder (:func:`torchgauge.processes.kept_process.new_scratch`).
+after a kill: keepers remove the folder (:func:`torchgauge.processes.kept_process.new_scratch`), or the next
+comparison.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.processes.kept_process import new_scratch, remove_scratch, run
 from torchgauge.processes.passed_variables import Purpose, passed
+from torchgauge.records.comparison import CodeSource
 
+_REMOTE = re.compile(
+    r"(?:https://(?:[^@/\s]*@)?(?P<web>[A-Za-z0-9.:-]+)/|(?:ssh://)?[^@/:\s]+@(?P<ssh>[A-Za-z0-9.-]+)(?::\d+/|[:/]))"
+    r"(?P<path>[A-Za-z0-9._~/-]+?)(?:\.git)?/?"
+)
+"""An address of git on a Git host, by HTTPS or SSH; a user name or a token in it is no part of the page."""
+ABANDONED_S = 60.0
+"""A younger folder may belong to a process that has not locked it yet."""
 SUBMODULE = "160000"
 """The mode of a submodule in an index of git."""
 
@@ -61,6 +77,40 @@ def commits_of(words: Sequence[str], *revisions: str) -> list[str]:
     return commits
 
 
+def sources_of(words: Sequence[str], *revisions: str) -> list[CodeSource | None]:
+    """Return the code of each of ``revisions`` in the repository that holds the files ``words``.
+
+    An empty one is the checkout: None where files of it differ from its commit.
+    """
+    if not any(revisions):
+        return [None for _ in revisions]
+    root = repository_of(Path(words[0]))
+    return [
+        None if not revision and state_of(root) else source_of(root, revision or "HEAD")
+        for revision in revisions
+    ]
+
+
+def source_of(repository: Path, revision: str = "HEAD") -> CodeSource:
+    """Return commit and branch of ``revision``, and the address of the remote that it was fetched from.
+
+    Raises :class:`UsageError` for a folder that git does not read.
+    """
+    commit = commit_of(repository, revision)
+    name = _git(repository, "rev-parse", "--symbolic-full-name", "--end-of-options", revision).strip()
+    branch = re.match(r"refs/(?:heads|remotes/[^/]+)/(.+)", name.splitlines()[-1] if name else "")
+    remotes = _git(repository, "remote").split()
+    chosen = next((remote for remote in ("origin", *remotes) if remote in remotes), "")
+    address = _git(repository, "remote", "get-url", chosen).strip() if chosen else ""
+    return CodeSource(commit, branch[1] if branch else "", repository_page(address))
+
+
+def repository_page(remote: str) -> str:
+    """Return the page of the repository at the address ``remote`` of git; empty where it has none."""
+    match = _REMOTE.fullmatch(remote)
+    return f"https://{match['web'] or match['ssh']}/{match['path']}" if match else ""
+
+
 def state_of(repository: Path) -> str:
     """Return how many files of ``repository`` are changed or untracked, without results of torchgauge."""
     results = ":(exclude,glob)**/torchgauge-results/**"
@@ -73,12 +123,31 @@ def state_of(repository: Path) -> str:
 
 @cache
 def tree_of(repository: Path, commit: str) -> Path:
-    """Return a temporary folder with the files of ``commit``, which goes with this process."""
+    """Return a temporary folder with the files of ``commit``, which goes with this process.
+
+    Folders of processes that were killed before a keeper knew them are removed.
+    """
+    for folder in Path(tempfile.gettempdir()).glob("torchgauge-revision-*"):
+        with contextlib.suppress(OSError):  # another user's
+            if SYSTEM_CLOCK.now() - folder.stat().st_mtime > ABANDONED_S and _locked(folder):
+                shutil.rmtree(folder, ignore_errors=True)
     scratch = new_scratch("revision")
+    _locked(Path(scratch))
     atexit.register(remove_scratch, scratch)
     tree = Path(scratch).resolve() / commit[:12]
     _write(repository, commit, tree, Path(scratch, "index"))
     return tree
+
+
+def _locked(folder: Path) -> bool:
+    """Lock ``folder`` until this process ends; return whether no other process has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return False
+    return True
 
 
 def _write(repository: Path, commit: str, tree: Path, index: Path) -> None:

@@ -8,6 +8,7 @@ goes on wherever the command is typed. Selections and plans hold the path itself
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -25,16 +26,17 @@ TAKEN = ("batch", "dtype", "device", "seed")
 LOSS = "loss"
 """The function of a file that maps the output and the inputs to a loss."""
 TIERS = ("smoke", "standard", "full")
+EXAMPLE = "def model(): return torch.nn.Linear(8, 8), (torch.randn(2, 8),)"
 INSTALLED = ("site-packages", "dist-packages")
 _MODULE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
-_RESERVED = re.compile(r"[^\w.+-]")
+RESERVED = re.compile(r"[^\w.+-]")
 """Characters that separate the parts of a case id, or stand for others in a pattern."""
 
 
 def is_own(word: str) -> bool:
     """Return whether ``word`` names a file or an importable module, and not a suite by its name."""
-    path = word.endswith((".py", ".ipynb", "/")) or word.startswith((".", "/", "~")) or "::" in word
-    return path or bool(_MODULE.fullmatch(word))
+    path = word.endswith((".py", ".ipynb", "/")) or word.startswith((".", "/", "~"))
+    return path or "::" in word or ".py:" in word or bool(_MODULE.fullmatch(word))
 
 
 def word_of(group: Group) -> str:
@@ -56,6 +58,11 @@ def resolve(word: str) -> tuple[OwnSuite, str]:
     Raises :class:`UsageError` where there is no such file, or it defines no such function.
     """
     text, _, function = word.rpartition("::") if not word.endswith(".py") and "::" in word else (word, "", "")
+    if not text:
+        raise UsageError(f"{word}: no file stands before the colons", hint=f"mine.py{word}")
+    path, colon, named = word.rpartition(".py:")
+    if colon and "::" not in word and Path(f"{path}.py").is_file():
+        raise UsageError(f"{word}: a file and its function have two colons", hint=f"{path}.py::{named}")
     if module := _MODULE.fullmatch(word):
         text, function = module[1], module[2]
         file = _module_file(text)
@@ -67,10 +74,11 @@ def resolve(word: str) -> tuple[OwnSuite, str]:
     else:
         file = _file(text)
     suite = OwnSuite(file)
-    names = [model.name for model in suite.models()]
+    names = [model.name for model in suite._functions[0]]
     if function and function not in names:
-        why = dict(suite.others).get(function, f"{file.name} does not define it")
-        raise UsageError(f"{word}: {function} is not a model: {why}", hint=f"{text}::{names[0]}")
+        why = dict(suite.others).get(function, f"{text} does not define it")
+        hint = f"{text}{'::' if module is None else ':'}{names[0]}" if names else EXAMPLE
+        raise UsageError(f"{word}: {function} is not a model: {why}", hint=hint)
     return suite, function
 
 
@@ -96,7 +104,7 @@ class OwnSuite:
         """Return the path of the file below the root of its repository or packages, with dots for slashes."""
         tops = (folder for folder in self.file.parents if _is_top(folder))
         top = self.tree or next(tops, package_root(self.file))
-        return _RESERVED.sub("_", ".".join(self.file.relative_to(top).parts))
+        return RESERVED.sub("_", ".".join(self.file.relative_to(top).parts))
 
     @property
     def doc(self) -> str:
@@ -133,10 +141,13 @@ class OwnSuite:
     def models(self) -> tuple[ModelEntry, ...]:
         """Return an entry for each function that can be called; raises :class:`UsageError` for none."""
         if not self._functions[0]:
-            found = "; ".join(f"{name}: {why}" for name, why in self.others) or "it defines no function"
+            found = (
+                "; ".join(f"{name}: {why}" for name, why in self.others)
+                or "it has no function at its top level"
+            )
             raise UsageError(
                 f"{self.file}: no model: {found}",
-                hint="def model(): return torch.nn.Linear(8, 8), (torch.randn(2, 8),)",
+                hint=EXAMPLE,
             )
         return self._functions[0]
 
@@ -192,8 +203,9 @@ def _file(text: str) -> Path:
     """Return the file that ``text`` names: a path, or the name of a suite of this kind."""
     path = Path(text).expanduser()
     if path.is_dir():
-        files = sorted(file.name for file in path.glob("*.py")) or ["model.py"]
-        raise UsageError(f"{text} is a folder", hint=f"a file in it: torchgauge run {path / files[0]}")
+        files = sorted(file.name for file in path.glob("*.py") if file.is_file())
+        hint = f"torchgauge run {path / files[0]}" if files else "the path of a Python file"
+        raise UsageError(f"{text} is a folder{'' if files else ' without Python files'}", hint=hint)
     if path.is_file() and path.suffix != ".py":
         raise UsageError(f"{text} is not a Python file", hint="a file whose name ends in .py")
     if path.is_file():
@@ -206,7 +218,10 @@ def _file(text: str) -> Path:
                 return file.resolve()
     if (installed := _module_file(text.removesuffix(".py"))) and OwnSuite(installed).name == text:
         return installed
-    raise UsageError(f"{text}: there is no such file", hint=f"ls {path.parent}")
+    files = [file.name for file in path.parent.glob("*.py")]
+    near = difflib.get_close_matches(path.with_suffix(".py").name, files, n=1, cutoff=0.75)
+    hint = f"torchgauge run {path.parent / near[0]}" if near else f"ls {path.parent}"
+    raise UsageError(f"{text}: there is no such file", hint=hint)
 
 
 def _is_top(folder: Path) -> bool:
@@ -231,9 +246,8 @@ def _tree(file: Path) -> ast.Module:
     try:
         return ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
-        raise UsageError(
-            f"{file}, line {error.lineno}: {error.msg}", hint=f"python {file}, which shows the line"
-        ) from error
+        place = f"{file}, line {error.lineno}" if error.lineno else str(file)
+        raise UsageError(f"{place}: {error.msg}", hint=f"python {file}, which shows the line") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {error}", hint=f"python {file}") from error
 

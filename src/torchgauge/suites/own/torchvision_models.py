@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchgauge.errors import MissingPackageError
 from torchgauge.records import PRETRAINED, Workload
 from torchgauge.suites.hub import reaching_hub
+from torchgauge.suites.lacking import without_model
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.timm.models import classifier, open_blocks
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
@@ -29,10 +29,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:  # noqa:
     try:
         maker = torchvision.models.get_model_builder(name)
     except ValueError:
-        raise MissingPackageError(
-            f"torchvision {torchvision.__version__} has no {name}",
-            hint="install another version of torchvision",
-        ) from None
+        raise without_model(torchvision, name, torchvision.models.list_models()) from None
     if (task := maker.__module__.split(".")[2]) in (
         "detection",
         "segmentation",

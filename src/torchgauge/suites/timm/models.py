@@ -9,10 +9,10 @@ from torchgauge.errors import MissingPackageError
 from torchgauge.records import PRETRAINED, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.hub import reaching_hub
+from torchgauge.suites.lacking import without_model
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
-_ANOTHER = "install another version of timm"
 _FACTORS = {"weight", "gain", "skipinit_gain"}
 """Parameters that multiply what passes; one that is added, such as a bias, hides nothing at zero."""
 _GAIN = 0.2
@@ -85,11 +85,12 @@ def _published(name: str) -> bool:
     from timm.models import get_pretrained_cfg, is_model
 
     if not is_model(name.partition(".")[0]):
-        raise MissingPackageError(f"timm {timm.__version__} has no {name}", hint=_ANOTHER)
+        raise without_model(timm, name, timm.list_models())
     try:
         config = get_pretrained_cfg(name)
     except RuntimeError as error:  # the architecture is there, and the tag is not
-        raise MissingPackageError(f"timm {timm.__version__} has no {name}: {error}", hint=_ANOTHER) from None
+        hint = "install another version of timm"
+        raise MissingPackageError(f"timm {timm.__version__} has no {name}: {error}", hint=hint) from None
     return config is not None and config.has_weights
 
 

@@ -25,7 +25,6 @@ from torchgauge.workflows.result_set import (
     JOURNAL_FILE,
     MANIFEST,
     PLAN_FILE,
-    SIGNATURE_FILE,
 )
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -40,7 +39,6 @@ SIZES: Mapping[str, int] = {
     MANIFEST: 64 * KIB,
     PLAN_FILE: 16 * MIB,
     JOURNAL_FILE: JOURNAL_BYTES,
-    SIGNATURE_FILE: 4 * KIB,
 }
 """Most bytes of each file: what Git hosts take into a branch (GitHub: 100 MB a file), and a shard of 20,000
 checks, which has a plan of 13 MB and a journal of 40 MB.
@@ -51,15 +49,12 @@ checks, which has a plan of 13 MB and a journal of 40 MB.
 class Caps:
     """What an artifact may be: its files with their sizes in bytes, their number and how well it may pack.
 
-    ``without`` are files that may be missing.
-
     ``ratio`` is unpacked to packed bytes: real journals reach about 40, a bomb a thousand. It is looked at
     above ``ratio_from`` bytes only.
     """
 
     sizes: Mapping[str, int] = field(default_factory=lambda: SIZES)
     files: int = 4
-    without: frozenset[str] = frozenset({SIGNATURE_FILE})
     packed: int = 100 * MIB
     ratio: int = 200
     ratio_from: int = 4 * MIB
@@ -76,7 +71,7 @@ def read_container(path: Path, caps: Caps | None = None) -> dict[str, bytes]:
             files = _from_zip(path, caps)
         else:
             raise RefusedSetError(Reason.NOT_A_FILE, "the artifact is neither a file nor a folder")
-    missing = sorted(caps.sizes.keys() - files.keys() - caps.without)
+    missing = sorted(caps.sizes.keys() - files.keys())
     if not files:
         raise RefusedSetError(Reason.EMPTY, "there is nothing in it")
     if missing:

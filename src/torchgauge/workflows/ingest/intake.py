@@ -14,6 +14,7 @@ there, and a kill leaves a folder that no reader looks at.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import secrets
 import shutil
@@ -24,46 +25,42 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
-from torchgauge.counted import counted
-from torchgauge.errors import TorchgaugeError
+from torchgauge.records import Expectation, Modifier, Status
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage_errors, write_atomically
+from torchgauge.results.fsck import UNMADE
 from torchgauge.results.held import held
+from torchgauge.results.journal_record import Kind, encode_line, split_line
 from torchgauge.results.origin import PROVENANCE
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 from torchgauge.workflows.ingest.container import Caps, read_container
-from torchgauge.workflows.ingest.counted_once import replaced_by, whole_pools
-from torchgauge.workflows.ingest.plan_check import planned_cases
+from torchgauge.workflows.ingest.counted_once import replaced_by
 from torchgauge.workflows.ingest.provenance import (
     REJECTED,
     SUPERSEDED,
     HeldRun,
     held_run,
     held_runs,
-    rows_of_day,
 )
-from torchgauge.workflows.ingest.recomputed import corrected
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.removal import json_bytes, retire_earlier, retire_replaced, tombstone
 from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
 from torchgauge.workflows.plain_text import one_line
-from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES, SIGNATURE_FILE
+from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES
 
 STAGING = ".staging-"
+_OF_AN_EXPECTATION = (Modifier.EXPECTED.value, Modifier.OTHER_CAUSE.value)
 
 
 @dataclass
 class Reception:
     """What a set meets at the door; ``held`` grows with every run that is taken.
 
-    ``whole`` are the pools of the campaign of which every shard came. ``contributor`` is empty for our jobs,
-    and ``rows_left`` is what today's quota leaves them (None: no end).
+    ``whole`` are the pools of the campaign of which every shard came.
     """
 
     held: list[HeldRun]
     whole: frozenset[str] = frozenset()
-    contributor: str = ""
-    rows_left: int | None = None
 
     def note(self, taken: HeldRun) -> None:
         """Remember ``taken`` and forget what it replaces."""
@@ -105,19 +102,16 @@ class Candidate:
     valid: ValidSet
 
     def files(self) -> dict[str, bytes]:
-        """The files that were checked, their rows as we compute them; no signature that nobody looked at.
+        """Return the files that were checked, with the campaign's expectations in every row.
 
-        Raises :class:`RefusedSetError` where they are others by now.
+        Raises :class:`RefusedSetError` where they changed since.
         """
         files = read_container(self.path)
         check_stamps(files, self.valid.manifest.files)
         if set_digest(files) != self.valid.digest:
             raise RefusedSetError(Reason.HASH, "the artifact changed while it was looked at")
-        if not self.valid.signed:
-            files.pop(SIGNATURE_FILE, None)
-        if self.valid.recomputed:
-            cases = planned_cases(files[PLAN_FILE], self.valid.shard)
-            files[JOURNAL_FILE] = corrected(files[JOURNAL_FILE], cases)
+        if self.valid.excused:
+            files[JOURNAL_FILE] = _as_planned(files[JOURNAL_FILE], dict(self.valid.shard.expected))
         return files
 
 
@@ -129,6 +123,24 @@ def examine(path: Path, expected: Expected, *, named: bool, caps: Caps | None = 
         return Candidate(shown, path, validate(files, expected, shown if named else ""))
     except RefusedSetError as error:
         return Refused(shown, error.reason, error.detail, fingerprint(path))
+
+
+def _as_planned(journal: bytes, expected: Mapping[str, Expectation]) -> bytes:
+    """Return ``journal`` with what the campaign expects of each case: no row excuses itself."""
+    written = io.BytesIO()
+    for line in io.BytesIO(journal):
+        parts = split_line(line)
+        assert parts is not None
+        if parts[1] == Kind.RESULT.value.encode():
+            row = json.loads(parts[2])
+            ours = expected.get(row["case_id"])
+            row["expected"] = ours.status.value if ours else None
+            met = row["expected"] == row["status"] != Status.PASS.value
+            others = (name for name in row["modifiers"] if name not in _OF_AN_EXPECTATION)
+            row["modifiers"] = [*others, *([Modifier.EXPECTED.value] if met else [])]
+            line = encode_line(parts[0], Kind.RESULT, row)  # noqa: PLW2901
+        written.write(line)
+    return written.getvalue()
 
 
 def artifact_of(path: Path) -> str:
@@ -173,22 +185,14 @@ def take(
         if not store.is_published(run_id):
             store.finish(run_id)  # a kill between the folder and its tables is made good
         return replace(taken, new=False)
-    if reception.rows_left is not None and valid.rows > reception.rows_left:
-        words = (
-            f"it has {counted(valid.rows, 'row')}, and "
-            f"{reception.rows_left} are left of its contributor's day"
-        )
-        raise RefusedSetError(Reason.QUOTA, words)
     staging = _staging(store)
     try:
-        said = provenance(candidate, reception.contributor, supersedes, clock)
+        said = provenance(candidate, supersedes, clock)
         _stage(staging, run_id, candidate, said)
         _move(staging, store, run_id)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     reception.note(held_run(run_id, said))
-    if reception.rows_left is not None:
-        reception.rows_left -= valid.rows
     return taken
 
 
@@ -199,34 +203,6 @@ def _check_never_removed(store: Store, run_id: str) -> None:
     if by := stone.get("superseded_by"):
         raise RefusedSetError(Reason.SUPERSEDED, f"run {run_id} was replaced by {by}")
     raise RefusedSetError(Reason.REMOVED, f"run {run_id} was removed from this store")
-
-
-def import_sets(
-    store: Store,
-    paths: Sequence[Path],
-    expected: Expected,
-    contributor: str = "",
-    clock: Clock = SYSTEM_CLOCK,
-) -> tuple[list[Taken], list[Refused]]:
-    """Import the sets at ``paths`` that are true: all are looked at before the first one is moved."""
-    found = [examine(path, expected, named=False) for path in paths]
-    taken: list[Taken] = []
-    refused = [each for each in found if isinstance(each, Refused)]
-    with only_intake(store) as held:
-        valid = [each.valid for each in found if isinstance(each, Candidate)]
-        left = None
-        if expected.rows_per_day is not None:
-            left = expected.rows_per_day - rows_of_day(store, contributor, clock.now())
-        reception = Reception(held, whole_pools(expected.campaign, valid, held), contributor, left)
-        for candidate in found:
-            if isinstance(candidate, Candidate):
-                try:
-                    taken.append(take(store, candidate, reception, clock))
-                except RefusedSetError as error:
-                    refused.append(Refused(candidate.artifact, error.reason, error.detail))
-        retire_superseded(store, taken, clock)
-        record_refusals(store, refused, clock)
-    return taken, refused
 
 
 @contextmanager
@@ -254,7 +230,7 @@ def keep_superseded(store: Store, candidate: Candidate, by: str, clock: Clock = 
     staging = _staging(store)
     try:
         with storage_errors(store.path):
-            said = {**provenance(candidate, "", (), clock), "superseded_by": by}
+            said = {**provenance(candidate, (), clock), "superseded_by": by}
             _write_run(staging, candidate.files(), said)
             target.parent.mkdir(exist_ok=True)
             staging.rename(target)
@@ -285,9 +261,7 @@ def record_refusals(store: Store, refused: Sequence[Refused], clock: Clock = SYS
             write_atomically(file, json_bytes({**said, "at": utc(clock.now()).isoformat(timespec="seconds")}))
 
 
-def provenance(
-    candidate: Candidate, contributor: str, supersedes: Iterable[str], clock: Clock
-) -> dict[str, Any]:
+def provenance(candidate: Candidate, supersedes: Iterable[str], clock: Clock) -> dict[str, Any]:
     """Whose a run is and how it came, as JSON values."""
     valid, manifest = candidate.valid, candidate.valid.manifest
     of_manifest = ("campaign_id", "campaign_digest", "sha", "pool", "shard", "of", "attempt", "made_as")
@@ -295,11 +269,9 @@ def provenance(
         "schema": 2,
         **{name: getattr(manifest, name) for name in of_manifest},
         "planned_at": valid.planned_at,
-        "contributor": contributor,
         "manifest_sha256": valid.digest,
         "differs": list(valid.differs),
         "rows": valid.rows,
-        "recomputed": valid.recomputed,
         "supersedes": list(supersedes),
         "received_at": utc(clock.now()).isoformat(timespec="seconds"),
     }
@@ -328,7 +300,7 @@ def _check_same(target: Path, files: Mapping[str, bytes]) -> None:
 
 def _write_run(folder: Path, files: Mapping[str, bytes], said: dict[str, Any]) -> None:
     (folder / "logs").mkdir(parents=True)
-    for name in sorted(RUN_FILES | (files.keys() & {SIGNATURE_FILE})):
+    for name in sorted(RUN_FILES):
         (folder / name).write_bytes(files[name])
     (folder / PROVENANCE).write_bytes(json_bytes(said))
     for file in folder.iterdir():
@@ -341,7 +313,7 @@ def _stage(staging: Path, run_id: str, candidate: Candidate, said: dict[str, Any
         _write_run(staging / "runs" / run_id, candidate.files(), said)  # and its bytes are gone
     try:
         aside.finish(run_id)
-    except (TorchgaugeError, ValueError) as error:
+    except UNMADE as error:
         if isinstance(error.__cause__, OSError):
             raise
         raise RefusedSetError(Reason.UNPUBLISHABLE, f"it makes no tables: {type(error).__name__}") from error

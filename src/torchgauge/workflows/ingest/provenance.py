@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from torchgauge.clock import DAY_S
-from torchgauge.results.origin import PROVENANCE, read_provenance
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
 
 REJECTED, SUPERSEDED, TOMBSTONES = "rejected", "superseded", "tombstones"
@@ -33,9 +31,12 @@ class HeldRun:
 
 
 def held_runs(store: Store) -> list[HeldRun]:
-    """Every run of ``store`` that a campaign brought, in order of their ids."""
-    found = ((run_id, read_provenance(store, run_id)) for run_id in store.run_ids())
-    return [held_run(run_id, said) for run_id, said in found if isinstance(said.get("attempt"), int)]
+    """Return every run of ``store`` that a campaign brought, in order of their ids."""
+    found = []
+    for run_id in store.run_ids():
+        with suppress(ValueError, TypeError, LookupError, OverflowError):  # not written by a collection
+            found.append(held_run(run_id, read_provenance(store, run_id)))
+    return found
 
 
 def held_run(run_id: str, said: Mapping[str, Any]) -> HeldRun:
@@ -50,20 +51,3 @@ def held_run(run_id: str, said: Mapping[str, Any]) -> HeldRun:
         attempt=int(said["attempt"]),
         supersedes=tuple(map(str, said.get("supersedes", ()))),
     )
-
-
-def rows_of_day(store: Store, contributor: str, now: float) -> int:
-    """Rows that ``contributor`` submitted within the day before ``now``, replaced and removed too."""
-    rows: dict[str, int] = {}  # by run: one that was replaced has files and a tombstone
-    kept = (f"runs/*/{PROVENANCE}", f"{SUPERSEDED}/*/{PROVENANCE}", f"{TOMBSTONES}/[!.]*.json")
-    for file in (file for pattern in kept for file in store.path.glob(pattern)):
-        try:
-            said = json.loads(file.read_bytes())
-            run_id = said.get("run_id", file.parent.name)
-            said = said.get("provenance", said)
-            received = datetime.fromisoformat(said["received_at"]).timestamp()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
-        if said.get("contributor") == contributor and now - DAY_S < received:
-            rows[run_id] = int(said.get("rows", 0))
-    return sum(rows.values())

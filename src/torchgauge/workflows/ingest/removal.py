@@ -63,11 +63,14 @@ def retire_replaced(store: Store, clock: Clock = SYSTEM_CLOCK) -> list[HeldRun]:
 
     Returns the runs of campaigns that stay.
     """
-    held = held_runs(store)
-    for run in held:
-        retire_earlier(store, run.supersedes, run.run_id, clock)
-    gone = {earlier for run in held for earlier in run.supersedes}
-    return [run for run in held if run.run_id not in gone]
+    held = {run.run_id: run for run in held_runs(store)}
+    gone = set()
+    for run in held.values():
+        for earlier in (held[name] for name in run.supersedes if name in held):
+            if (earlier.campaign_id, earlier.pool) == (run.campaign_id, run.pool):
+                retire_earlier(store, [earlier.run_id], run.run_id, clock)
+                gone.add(earlier.run_id)
+    return [run for name, run in held.items() if name not in gone]
 
 
 def retire_earlier(store: Store, runs: Iterable[str], by: str, clock: Clock = SYSTEM_CLOCK) -> None:

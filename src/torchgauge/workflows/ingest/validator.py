@@ -1,4 +1,4 @@
-"""The one validator of result sets: nightly, pull request and contribution pass through the same checks.
+"""The one validator of result sets: those of a night and those of a pull request pass the same checks.
 
 Nothing that a set says of itself is believed: it is compared with the campaign, which we wrote, and with what
 the Git host says of its artifact.
@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-import msgspec
+from dataclasses import dataclass
 
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.configurations import known_configurations
 from torchgauge.results.journal_record import RunState
+from torchgauge.results.possible import LONGEST_S
 from torchgauge.results.run_id import MOST_ATTEMPTS, is_run_id
-from torchgauge.workflows.attestation import check_attestation
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.ingest.journal_check import check_journal
 from torchgauge.workflows.ingest.plan_check import check_plan
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.row_check import LONGEST_S, Window
+from torchgauge.workflows.ingest.row_check import Window
 from torchgauge.workflows.ingest.strict_records import decode
 from torchgauge.workflows.job_statements import Stated, job_name
 from torchgauge.workflows.result_set import (
@@ -29,13 +27,11 @@ from torchgauge.workflows.result_set import (
     MANIFEST,
     PLAN_FILE,
     RESULT_SET_SCHEMA,
-    SIGNATURE_FILE,
     FileStamp,
     Manifest,
     campaign_run_id,
     differences,
 )
-from torchgauge.workflows.set_signature import check_signature
 
 SKEW_S = 600.0
 """How far the clock of a machine may be wrong."""
@@ -43,26 +39,19 @@ SKEW_S = 600.0
 
 @dataclass(frozen=True)
 class Expected:
-    """What a set is held against; ``pools`` are those that its contributor may write (None: all).
+    """What a set is held against: its campaign, and what the Git host states about its job.
 
-    ``sha`` is the commit that the Git host says it was made of, and ``now`` the moment of the check in
-    seconds since the epoch (UTC). ``attempts`` is the newest attempt that the Git host has made, and
-    ``stated`` what its jobs say that they made (None: nobody was asked). ``rows_per_day`` is how many rows
-    its contributor may submit within a day (None: any). ``configurations`` is a file of configurations beside
-    torchgauge's own. ``keys`` are those with one of which its contributor signs, and ``attested_by`` maps
-    each of their pools to the workflow that attests its sets (empty: nobody does).
+    ``sha`` is the commit of the job, and ``now`` the moment of the check in seconds since the epoch (UTC).
+    ``attempts`` is the newest attempt of the workflow, and ``stated`` lists the digests that its jobs stated
+    (None: without the Git host). ``configurations`` is a file of configurations beside torchgauge's own.
     """
 
     campaign: CampaignPlan
     now: float
     sha: str = ""
-    pools: frozenset[str] | None = None
     configurations: str | None = None
     attempts: int = MOST_ATTEMPTS
     stated: Stated | None = None
-    rows_per_day: int | None = None
-    keys: frozenset[str] = frozenset()
-    attested_by: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def window(self) -> Window:
@@ -75,8 +64,7 @@ class Expected:
 class ValidSet:
     """A set that passed every check, with what it says in total; ``differs`` is ours, not the set's.
 
-    ``recomputed`` rows said something else of their own samples than we do, and are kept as we say it.
-    ``signed`` says that its signature was checked.
+    ``excused`` rows expect another end than the campaign does.
 
     ``planned_at`` is when its campaign was planned, in seconds since the epoch (UTC). ``digest`` is that of
     its manifest, which has those of the files: they are read again when the set is imported, since the sets
@@ -90,8 +78,7 @@ class ValidSet:
     planned_at: float
     counts: dict[str, int]
     differs: tuple[str, ...]
-    recomputed: int = 0
-    signed: bool = False
+    excused: int = 0
 
     @property
     def rows(self) -> int:
@@ -109,12 +96,8 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
 
     ``artifact`` is the name under which it was uploaded; empty where nobody said one.
     """
-    if expected.keys:
-        check_signature(files, expected.keys)
     manifest = check_manifest(files, expected)
     pool, shard = _place(manifest, expected)
-    if expected.attested_by:
-        check_attestation(files[MANIFEST], expected.attested_by.get(pool.name, ""))
     _check_identity(manifest, expected, artifact)
     _check_stated(manifest, set_digest(files), expected)
     known = {name: each.configuration for name, each in known_configurations(expected.configurations).items()}
@@ -133,8 +116,7 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
         planned_at=expected.campaign.created_at,
         counts=journal.counts,
         differs=differs,
-        recomputed=journal.recomputed,
-        signed=bool(expected.keys),
+        excused=journal.excused,
     )
 
 
@@ -157,12 +139,12 @@ def check_manifest(files: Mapping[str, bytes], expected: Expected) -> Manifest:
     if found.state is RunState.RUNNING:
         raise RefusedSetError(Reason.SCHEMA, "the manifest says that the run still goes on")
     check_stamps(files, found.files)
-    return msgspec.convert(found, Manifest, from_attributes=True)
+    return found
 
 
 def check_stamps(files: Mapping[str, bytes], stamps: Sequence[FileStamp]) -> None:
     """Raise :class:`RefusedSetError` where ``stamps`` do not describe the files beside the manifest."""
-    others = {name: data for name, data in files.items() if name not in (MANIFEST, SIGNATURE_FILE)}
+    others = {name: data for name, data in files.items() if name != MANIFEST}
     if sorted(stamp.name for stamp in stamps) != sorted(others):
         raise RefusedSetError(Reason.SCHEMA, "the manifest lists other files")
     for stamp in stamps:
@@ -209,6 +191,4 @@ def _place(manifest: Manifest, expected: Expected) -> tuple[PoolPlan, ShardPlan]
         raise RefusedSetError(Reason.FOREIGN_SHARD, "the campaign has no such pool or shard") from error
     if shard.of != manifest.of:
         raise RefusedSetError(Reason.FOREIGN_SHARD, f"shard {shard.index} is one of {shard.of}")
-    if expected.pools is not None and pool.name not in expected.pools:
-        raise RefusedSetError(Reason.NOT_YOUR_POOL, f"the contributor may not write pool {pool.name}")
     return pool, shard

@@ -1,0 +1,64 @@
+"""``torchgauge dashboard publish``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from torchgauge.cli.answer import say_json
+from torchgauge.cli.option_values import FiniteRange, named
+from torchgauge.counted import counted
+
+
+@click.command("publish")
+@click.option("--store", required=True, callback=named, help="the store with the whole history")
+@click.option(
+    "--site", required=True, help="folder of the static site, which stays until the new one is whole"
+)
+@click.option(
+    "--history-guard",
+    metavar="FILE",
+    help="what was published last, to be checked and written anew (default: history.json in the store)",
+)
+@click.option("--expect-history", is_flag=True, help="refuse where that file is missing")
+@click.option("--keep-samples", type=FiniteRange(0), metavar="DAYS", help="then delete raw samples of tables")
+@click.option("--keep-superseded", type=FiniteRange(0), metavar="DAYS", help="then delete earlier attempts")
+@click.option("--keep-rejected", type=FiniteRange(0), metavar="DAYS", help="then delete records of refusals")
+def command(
+    store: str,
+    site: str,
+    history_guard: str | None,
+    expect_history: bool,
+    keep_samples: float | None,
+    keep_superseded: float | None,
+    keep_rejected: float | None,
+) -> None:
+    """Build the site of a store whose history did not shrink, and remember what was published.
+
+    Tables are made from the journals, but for those that the last publication made. A run of which none can
+    be made is left out and named; the others are published.
+
+    Example: torchgauge dashboard publish --store results --site site --expect-history
+    """
+    from torchgauge.dashboard.site import build_site
+    from torchgauge.results.store import Store
+    from torchgauge.workflows.github_files import annotate
+    from torchgauge.workflows.publish import Retention, forget, publish
+
+    opened = Store.open(store)
+    guard = Path(history_guard) if history_guard else opened.path / "history.json"
+
+    def build() -> None:
+        report = build_site(store, site, left_out=opened.left_out)
+        click.echo(
+            f"{site}/index.html: {report.passed}/{report.planned} pass, {counted(report.pages, 'page')}",
+            err=True,
+        )
+
+    state = publish(opened, guard, build, expect_history=expect_history)
+    gone = forget(opened, Retention(keep_samples, keep_superseded, keep_rejected))
+    for run, why in sorted(opened.left_out.items()):
+        annotate("warning", f"left out: {run}: {why}")
+    said = {"runs": len(state.runs), "rows": state.rows, "site": site, "forgotten": gone}
+    say_json({**said, "left_out": opened.left_out})

@@ -1,1 +1,0 @@
-"""Executor ``ray``: agents on the nodes of a Ray cluster start the workers of a plan."""
