@@ -263,9 +263,9 @@ def test_the_history_is_fetched_and_saved_by_one_step_each():
     for name in ("publish", "publish-answers"):
         steps = nightly[name]["steps"]
         runs = [step.get("run", "") for step in steps]
-        words = ("history fetch ", "history add ", "publish ", "history save ")
+        words = ("ci history fetch ", "ci history add ", "dashboard publish ", "ci history save ")
         order = [
-            next(i for i, run in enumerate(runs) if run.startswith(f"torchgauge ci {word}")) for word in words
+            next(i for i, run in enumerate(runs) if run.startswith(f"torchgauge {word}")) for word in words
         ]
         fetched, _, guarded, saved = order
         assert order == sorted(order)
