@@ -9,7 +9,7 @@ from datetime import date, time, timezone
 import pytest
 
 from torchgauge.errors import UsageError
-from torchgauge.records import Plan, RunSettings
+from torchgauge.records import SCHEMA_VERSION, Plan, RunSettings
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.nights import due_night, moment_of, night_of, time_of_day
@@ -43,6 +43,7 @@ def begin(store, pool, shard, of=2, *, night="2027-01-31", attempt=1, tail="a", 
     }
     (folder.path / "provenance.json").write_text(json.dumps(said))
     info = {"state": "complete", "created_at": 1.0, "planned": 3, "counts": counts or {"pass": 3}}
+    info["schema_version"] = SCHEMA_VERSION
     folder.info_path.write_text(json.dumps(info))
     table = store.table_path("results", run_id)
     table.parent.mkdir(exist_ok=True)
