@@ -228,7 +228,7 @@ def test_a_non_finite_number_never_reaches_a_table(store, build):
         journal.append(Kind.RESULT, [build.result(duration_s=12345.5)])
     text = folder.journal_path.read_bytes().replace(b"12345.5", b"1e99999")
     folder.journal_path.write_bytes(_resealed(text))
-    with pytest.raises(InfrastructureError, match="cannot be published: .* its times cannot be"):
+    with pytest.raises(InfrastructureError, match=r"cannot be published: .* its times cannot be"):
         store.finish("run-1")
     assert store.published() == ()
 
