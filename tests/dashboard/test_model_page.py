@@ -228,14 +228,14 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_written_out(tmp_path: Path, text: str) -> None:
-    """In names, errors, facts, environments and units, on the pages of models, devices and runs."""
+    """In names, errors, facts and environments, on the pages of models, devices and runs."""
     run = RunBuilder("r", NOW - 60)
     workload = Workload(text, text, text, text, shape=((text, 1),))
     case = Case(workload, replace(INDUCTOR, name=text), replace(CPU, name=text))
     env = Environment(text, ((text, text),), ((text, text),), (text,))
     run.environments.append(env)
     numbers = replace(_latency(1.0)[0], provenance=text, stopped=text)
-    summary = replace(summarise(numbers, METRICS["latency"]), unit=text, method=text)
+    summary = replace(summarise(numbers, METRICS["latency"]), method=text)
     result(
         run, case, Status.ERROR, reason=text, failure=replace(failure(text), traceback=text),
         log_excerpt=text,
