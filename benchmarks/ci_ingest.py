@@ -15,7 +15,7 @@ import statistics
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,18 +44,10 @@ from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, terms_of
-from torchgauge.workflows.ingest.counted_once import whole_pools
 from torchgauge.workflows.ingest.intake import (
     Candidate,
-    Reception,
-    Refused,
-    Taken,
     examine,
-    only_intake,
-    record_refusals,
-    take,
 )
-from torchgauge.workflows.ingest.refusal import RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected
 from torchgauge.workflows.result_set import Job, pack
 
@@ -152,28 +144,6 @@ def artifact(run: RunFolder, folder: Path) -> tuple[Path, Expected, int]:
             archive.write(file, file.name)
     size = sum(file.stat().st_size for file in out.iterdir())
     return path, Expected(campaign, time.time()), size
-
-
-def import_sets(
-    store: Store,
-    paths: Sequence[Path],
-    expected: Expected,
-) -> tuple[list[Taken], list[Refused]]:
-    """Take the sets at ``paths`` as ``torchgauge ci collect`` does."""
-    found = [examine(path, expected, named=False) for path in paths]
-    taken: list[Taken] = []
-    refused = [each for each in found if isinstance(each, Refused)]
-    with only_intake(store) as held:
-        valid = [each.valid for each in found if isinstance(each, Candidate)]
-        reception = Reception(held, whole_pools(expected.campaign, valid, held))
-        for candidate in found:
-            if isinstance(candidate, Candidate):
-                try:
-                    taken.append(take(store, candidate, reception))
-                except RefusedSetError as error:
-                    refused.append(Refused(candidate.artifact, error.reason, error.detail))
-        record_refusals(store, refused)
-    return taken, refused
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:

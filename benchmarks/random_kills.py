@@ -261,6 +261,7 @@ def begin() -> None:
 
 def child(kind: str, folder: Path) -> None:
     """One import, publication or push, in ``folder`` as :func:`prepared` left it."""
+    import campaign_sets
     import ci_ingest
 
     from torchgauge.results.store import RunFolder, Store
@@ -277,7 +278,7 @@ def child(kind: str, folder: Path) -> None:
         run = RunFolder(next((folder / "work" / "runs").glob("[!.]*")))
         path, expected, _ = ci_ingest.artifact(run, Path(tempfile.mkdtemp(dir=folder)))
         begin()
-        taken, refused = ci_ingest.import_sets(store, [path], expected)
+        taken, refused = campaign_sets.import_sets(store, [path], expected)
         assert len(taken) == 1, refused
         return
     from torchgauge.dashboard import site

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -19,8 +18,6 @@ RENEW = "python tests/frozen/promises.py renews the files and prints this differ
 @pytest.mark.torch
 def test_every_promise_is_kept() -> None:
     """Commands on three stores, pages, mistakes of YAML, a journal and public names are as recorded."""
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("torch is not installed")
     now = promises.record()
     assert sorted(file.name for file in promises.RECORDED.iterdir()) == sorted(now)
     differences = "".join(promises.difference(name, text) for name, text in now.items())

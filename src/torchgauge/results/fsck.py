@@ -99,7 +99,7 @@ class _RunCheck:
             yield from self.as_journal()
 
     def source(self) -> Iterator[Finding]:
-        """What is wrong with its plan and its journal, of which its tables are made."""
+        """Yield the faults of its plan and its journal, of which its tables are made."""
         path = self.folder.plan_path
         for part in (self.folder.path, path, self.folder.journal_path):
             if part.is_symlink():

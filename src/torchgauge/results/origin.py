@@ -34,7 +34,7 @@ class OriginKind(str, Enum):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run came from, for a reader."""
+    """The origin of a run, as a reader sees it."""
 
     kind: OriginKind = OriginKind.OWN
     text: str = "own runner"

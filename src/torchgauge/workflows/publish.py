@@ -160,7 +160,7 @@ def tables_from_journals(
     for folder in every:
         name, place = folder.run_id, folder.path.relative_to(store.path).as_posix()
         if not is_run_id(name, clock.now()):
-            store.leave_out(name, "its name is none that torchgauge gives")
+            store.leave_out(name, "torchgauge gives no run this name")
         elif _is_known(store, folder, known.get(place, "")):
             made[place] = known[place]
         elif problem := _made(store, folder) or _lacks(store, name):

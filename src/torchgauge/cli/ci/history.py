@@ -58,8 +58,8 @@ def fetch(branch: str, folder: Path, github: bool) -> None:
 def add(source: Path, folder: Path) -> None:
     """Put the files of the store SOURCE over those of the folder; links and hidden files are refused.
 
-    For the job that writes the branch, which takes over what another job collected. Tables stay behind: `ci
-    publish` makes them from the journals.
+    For the job that writes the branch, which takes over what another job collected. Tables are not copied:
+    `dashboard publish` makes them from the journals.
 
     Example: torchgauge ci history add "$RUNNER_TEMP/collected/history" --path history
     """

@@ -31,7 +31,7 @@ LOST_PEER = ("by peer", "remote peer", "remote process exited", "Broken pipe")
 
 @dataclass(frozen=True)
 class RankEnding:
-    """How one rank ended, and its log."""
+    """The end of one rank, and its log."""
 
     rank: int
     ending: Ending

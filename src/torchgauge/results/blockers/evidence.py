@@ -71,9 +71,10 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known of ``device``; ``static`` maps an aten overload to its kind in the dispatcher.
+    """The rows of ``device`` and of models on it.
 
-    ``gaps`` are sentences on runs that cannot be read.
+    ``static`` maps an aten overload to its kind in the dispatcher. ``gaps`` are sentences on runs that cannot
+    be read.
     """
 
     device: str

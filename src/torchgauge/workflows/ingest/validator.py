@@ -39,7 +39,7 @@ SKEW_S = 600.0
 
 @dataclass(frozen=True)
 class Expected:
-    """What a set is held against: its campaign, and what the Git host states about its job.
+    """The campaign that a set is compared with, and the statements of the Git host about its job.
 
     ``sha`` is the commit of the job, and ``now`` the moment of the check in seconds since the epoch (UTC).
     ``attempts`` is the newest attempt of the workflow, and ``stated`` lists the digests that its jobs stated
