@@ -174,7 +174,11 @@ def test_a_killed_comparison_leaves_no_files_of_a_revision(repository: Path) -> 
     [
         (("bench/mine.py", "--base-rev", "nosuch"), "has no revision 'nosuch'", "branch --all"),
         (("bench/mine.py", "--base-rev=--all"), "has no revision '--all'", "branch --all"),
-        (("new.py::model", "--base-rev", "main"), "new.py: no model: it defines no function", "def model"),
+        (
+            ("new.py::model", "--base-rev", "main"),
+            "model is not a model: new.py does not define it",
+            "def model",
+        ),
         (
             ("toy", "--base-rev", "main"),
             "a revision is one of a file's repository, and toy is not a file",
