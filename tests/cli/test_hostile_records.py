@@ -83,6 +83,7 @@ OWN_WORDS = {
 
 APART = {
     ".plan.pools[0]", ".plan.base",  # names that the configuration's reader and ``shown_branch`` let through
+    ".run.repository",  # of an event: refused unless it is OWNER/NAME
     ".rows[0].case", ".steps[0].case",  # of a matrix: a step names the case of a row
 }  # fmt: skip
 """Ends of paths of texts that are what their names say, or nothing is shown at all."""

@@ -99,7 +99,7 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
     )
     if found.repository.lower() != repository.lower():
         raise SkippedError("the run is of another repository")
-    if not is_sha(found.head_sha) or not is_repository(found.head_repository):
+    if not is_sha(found.head_sha) or not all(map(is_repository, (found.repository, found.head_repository))):
         raise DataFileError("the event", "names no commit or no repository of the head")
     return found
 
