@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from doc_pages import Block, all_blocks
 
-NOT_OURS = {"jobs", "on", True}
-"""Keys of a workflow of GitHub's, whose form its own tools check; YAML 1.1 reads `on` as true."""
+NOT_OURS = {"jobs", "on", True, "apiVersion"}
+"""Keys of a workflow of GitHub's and of a manifest of Kubernetes; YAML 1.1 reads `on` as true."""
 
 
 def imported(tree: ast.AST) -> list[tuple[str, str]]:

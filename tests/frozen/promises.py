@@ -143,9 +143,9 @@ def neutral(text: str, work: Path) -> str:
 
     for value, name in (
         (str(work), "WORK"),
-        (str(HERE.parents[1]), "ROOT"),
-        (sys.executable, "PYTHON"),
+        (sys.executable, "PYTHON"),  # before the folder of the project, which may have it in .venv
         (sys.prefix, "PREFIX"),
+        (str(HERE.parents[1]), "ROOT"),
         (torchgauge.__version__, "VERSION"),
     ):
         text = text.replace(value, name)
