@@ -46,8 +46,8 @@ def test_every_form_has_the_same_places(printed):
 
 def test_an_installed_package_has_its_version(printed):
     """It is scanned where it lies."""
-    (plain,) = json.loads(printed("pip", "--json"))["packages"]
-    assert plain["files"] > 100
+    (plain,) = json.loads(printed("jinja2", "--json"))["packages"]
+    assert plain["files"] > 20
     assert re.match(r"\d", plain["version"])
 
 

@@ -70,7 +70,7 @@ ENDINGS = {
     ),
     "listed": (Status.ERROR, "backend 'listed': implementation is a word"),
     "quits": (Status.ERROR, "backend 'quits' raised SystemExit: 4"),
-    "hangs": (Status.TIMEOUT, "phase compile took longer than 10 s, in backend 'hangs'"),
+    "hangs": (Status.TIMEOUT, "phase compile took longer than 30 s, in backend 'hangs'"),
 }
 """Status of each, and words of its reason."""
 
@@ -82,7 +82,7 @@ MODES = {
     "forgets": (Status.ERROR, "scenario 'forgets': run() measured no calls_per_s of a series"),
     "undone": (Status.ERROR, "torchgauge_strangers.undone"),
     "gone": (Status.ERROR, "plugin 'gone' of torchgauge.scenarios"),
-    "sleeps": (Status.TIMEOUT, "phase measure took longer than 10 s, in scenario 'sleeps'"),
+    "sleeps": (Status.TIMEOUT, "phase measure took longer than 30 s, in scenario 'sleeps'"),
 }
 """The same of scenarios."""
 
@@ -99,7 +99,7 @@ def rows(make_sandbox) -> dict[str, Result]:
     ]
     file.write_text("configurations:\n" + "".join(entries), encoding="utf-8")
     done = sandbox.measure(
-        *("toy", "--models", "mlp", "--device", "cpu", "--timeout", "10"),
+        *("toy", "--models", "mlp", "--device", "cpu", "--timeout", "30"),
         *("--config", ",".join(("eager", *NAMES)), "--config-file", str(file)),
         PYTHONPATH=f"{path}:{PLUGIN}",
     )
@@ -144,7 +144,7 @@ def modes(make_sandbox) -> dict[str, Result]:
     """One run with all scenarios of the package and one of ours, each row by its mode."""
     sandbox = make_sandbox()
     done = sandbox.measure(
-        *("toy", "--models", "mlp", "--device", "cpu", "--config", "eager", "--timeout", "10"),
+        *("toy", "--models", "mlp", "--device", "cpu", "--config", "eager", "--timeout", "30"),
         *("--mode", ",".join(("inference", *MODES))),
         PYTHONPATH=f"{sandbox.environment['PYTHONPATH']}:{PLUGIN}",
     )
