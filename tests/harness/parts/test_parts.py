@@ -100,18 +100,6 @@ def rows_in(journal: Path) -> list[Result]:
     return [record.payload() for record in read(journal) if record.kind is Kind.RESULT]
 
 
-def test_a_calibration_names_the_node(sandbox: Any) -> None:
-    """In the tables too; that of a run of one machine names none."""
-    sandbox.quick = tuple(word for word in sandbox.quick if word != "--no-calibration")
-    parts = Parts(sandbox, "toy", "--models", "noop")
-    plan = json.loads(parts.plan.read_text())
-    assert plan["settings"]["calibrate"]
-    assert parts.measure("here", *parts.groups).returncode == 0
-    assert parts.merge("here").returncode == 0
-    found = read_table(sandbox.store, "calibrations").to_pylist()
-    assert [(row["at"], row["node"]) for row in found] == [("start", "here"), ("end", "here")]
-
-
 def test_what_a_killed_worker_was_given_is_infra_and_the_rest_stands(sandbox: Any, planned: Any) -> None:
     """None is lost, none doubled, nothing of it lives on, and what nobody was given can still be measured."""
     gate = sandbox.store_path.parent / "gate"
