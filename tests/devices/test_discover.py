@@ -59,11 +59,6 @@ def test_target_that_cannot_be_read_is_a_usage_error(text: str) -> None:
         parse_target(text)
 
 
-def test_registered_device_needs_no_probe() -> None:
-    """The CPU is found though the interpreter does not even exist."""
-    assert find_device("cpu", "/no/such/python").fork_safe
-
-
 def test_unknown_name_suggests_a_known_one() -> None:
     """A slip of the finger gets the name that was meant."""
     with pytest.raises(UnknownNameError, match="did you mean cpu"):
