@@ -208,13 +208,3 @@ def test_doctor_names_a_missing_interpreter() -> None:
     assert checks["python"].state is CheckState.FAIL
     assert "torch" not in checks
     assert {"memory", "disk", "load", "device fake"} <= checks.keys()
-
-
-def test_doctor_names_absent_devices_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that is merely not here is no warning, unless it was asked for."""
-    monkeypatch.setattr("torchgauge.devices.health.probe", lambda *_args, **_options: SOUND)
-    checks = {check.name: check for check in diagnose("python", "xpu")}
-    assert checks["other devices"].state is CheckState.OK
-    assert "cuda" in checks["other devices"].message
-    assert "xpu" not in checks["other devices"].message
-    assert checks["device xpu"].state is CheckState.FAIL
