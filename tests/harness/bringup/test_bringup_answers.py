@@ -13,11 +13,12 @@ from torchgauge.harness.bringup.bringup_run import BringupRun, bringup_run
 from torchgauge.harness.bringup.finding import Finding, Kind
 from torchgauge.harness.bringup.machine import NO_ANSWER
 from torchgauge.harness.bringup.page import html_of, markdown_of
-from torchgauge.harness.bringup.part import Part, PartRecord, PartState
-from torchgauge.harness.bringup.question import COPIES, HERE
+from torchgauge.harness.bringup.part import SHARES_S, TEN_ANSWERS_S, Part, PartRecord, PartState
+from torchgauge.harness.bringup.question import COPIES, HERE, QUESTIONS, question_of
 from torchgauge.harness.bringup.report import report_of
 from torchgauge.harness.bringup.state import STATE_FILE, Asked, Bringup, begin, save
 from torchgauge.harness.interpreter.interpreter import interpreter
+from torchgauge.suites.conformance.catalogue import groups
 
 NEW = Bringup(Asked("dev"), 1_700_000_000.0)
 DONE = replace(NEW, parts=tuple(PartRecord(part, PartState.DONE) for part in Part))
@@ -63,6 +64,21 @@ def test_what_is_wrong_or_missing_says_no_also_where_much_is_right(kind) -> None
     assert copies(DONE, GOOD, bad) == (Word.NO, "error tensor.copy: the tail is lost")
     assert copies(NEW, bad)[0] is Word.NO
     assert copies(DONE, GOOD, replace(bad, decides=False))[0] is Word.YES
+
+
+def test_the_shares_of_the_first_parts_leave_ten_minutes_for_ten_answers() -> None:
+    """Each question is answered by first parts, whose times are less than ten minutes together."""
+    assert sum(SHARES_S.values()) < TEN_ANSWERS_S
+    assert len(QUESTIONS) == 10
+    assert {part for each in QUESTIONS for part in each.parts} == set(SHARES_S)
+
+
+def test_each_group_of_checks_is_of_a_question_or_known_to_be_of_none() -> None:
+    """A group that somebody adds is noticed here, as no answer would rest on it."""
+    asked = {group for group in groups() if question_of(f"{group}.")}
+    assert set(groups()) - asked == {"profiler", "quantization", "interop", "data"}
+    assert question_of("operators.fallback") == "fallbacks"
+    assert question_of("operators.basics") == "operators"
 
 
 def test_a_device_that_does_not_answer_is_not_measured_and_is_asked_again_later(tmp_path) -> None:

@@ -19,9 +19,6 @@ needs_device = pytest.mark.skipif(
     importlib.util.find_spec("torchgauge_npusim") is None, reason="the simulated device is not installed"
 )
 
-# --- reading a profile ---------------------------------------------------------------------------
-
-
 # --- one step of a real device -------------------------------------------------------------------
 
 
