@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import accuracy_faults
@@ -68,19 +66,3 @@ def test_a_correct_result_is_not_accused() -> None:
     other["iteration0.grad.0"] *= 1.1
     wrong = [accuracy_faults.sums(p, eager[p], other[p], truth[p], RULE, (1.0,)) for p in truth]
     assert list(accuracy_faults.accused(wrong)) == ["iteration0.grad.0"]
-
-
-def test_the_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Shares are rounded down, a case that was run twice counts once, and what was not judged is named."""
-    where = {"suite": "s", "model": "m", "mode": "training", "dtype": "float32"}
-    case = {"kind": "case", **where, "backend": "again", "reference": "float64", "rows": rows()}
-    skip = {"kind": "skip", **where, "reason": "no loss"}
-    file = tmp_path / "faults.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in (case, case, skip)), encoding="utf-8")
-    accuracy_faults.table([file])
-    text = capsys.readouterr().out
-    assert "| training | float32 | again | 1 | " in text
-    assert "| training | float32 | eager | zeroed | 15 | 3 | 100.00 % |" in text
-    assert "not judged: s/m/training/float32: no loss" in text
-    assert accuracy_faults._share(9999, 10000) == "99.99 %"
-    assert accuracy_faults._share(99999, 100000) == "99.99 %"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,36 +17,6 @@ import fake_torchbench
 
 SCRIPT = Path(against.__file__)
 WORDS = ("--models", "llama", "--modes", "inference", "--config", "eager,aot_eager")
-BERT = """
-class BertConfig(dict):
-    @classmethod
-    def from_json_file(cls, file):
-        return cls(size=int(open(file).read()))
-
-
-class BertModel:
-    def __init__(self, config):
-        self.config = config
-
-    @classmethod
-    def from_pretrained(cls, name):
-        raise EOFError("the file of weights is empty")
-
-
-def _get_bert_dir(name):
-    return name
-
-
-def _get_file_name_base_on_postfix(folder, postfix):
-    return folder + "/sizes" + postfix
-"""
-ENCODES = """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        from fastNLP.modules.encoder.bert import BertModel
-
-        self.model = torch.nn.Linear(4, BertModel.from_pretrained({folder!r}).config["size"])
-"""
 ONLY_BARE = """
     def eval(self):
         import sys
@@ -107,24 +76,6 @@ def test_a_training_that_upstream_declares_none_of_is_explained(tmp_path: Path) 
     model.write_text(text.replace("DEFAULT_TRAIN_BSIZE = 2", "DEFAULT_TRAIN_BSIZE = None"), encoding="utf-8")
     done = compare(tmp_path, "--modes", "training", "--config", "eager")
     assert (done.returncode, cells(done)) == (0, {"llama training eager": "explained"}), done.stdout
-
-
-@pytest.mark.torch
-def test_the_bare_side_builds_fastnlps_encoder_without_its_weights(tmp_path: Path) -> None:
-    """Both sides replace the libraries that the recipe names: the sizes are those of the configuration."""
-    checkout, package = tmp_path / "checkout", tmp_path / "fastNLP" / "modules" / "encoder"
-    fake_torchbench.write(checkout)
-    package.mkdir(parents=True)
-    (package / "bert.py").write_text(BERT, encoding="utf-8")
-    (tmp_path / "sizes.json").write_text("5", encoding="utf-8")
-    model = checkout / "torchbenchmark" / "models" / "plain" / "__init__.py"
-    model.write_text(fake_torchbench.HEAD + ENCODES.format(folder=str(tmp_path)), encoding="utf-8")
-    command = [sys.executable, str(against.BARE), str(checkout), "plain", "eval", "2", "--seconds", "0.01"]
-    done = subprocess.run(
-        command, input=json.dumps({"libraries": ["fastNLP"]}), capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
-    assert json.loads(done.stdout)["status"] == "ok", done.stdout
 
 
 def ending(word: str, median: float | None = None) -> Any:

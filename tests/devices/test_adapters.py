@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from torchgauge.devices.messages import is_lost_device
 from torchgauge.devices.probe import AUTOLOAD_VARIABLE
 from torchgauge.devices.verified import entries, read, verified
 from torchgauge.errors import DataFileError
-from torchgauge.suites.document import read_document
 from torchgauge.suites.expectations import FOLDER, load_expectations
 
 PAGES = Path(__file__).parents[2] / "docs" / "devices"
@@ -93,24 +91,12 @@ def test_session_refuses_or_conforms(worker: Callable[..., Any]) -> None:
     assert found["cpu.3"]["message"] == "device 'cpu' is one device: there is no index 3"
 
 
-def test_verified_data_is_strict_yaml() -> None:
-    """The data reads the same through the strict reader of all other data files."""
-    path = Path(sys.modules["torchgauge.devices.verified"].__file__ or "").with_name("verified.yaml")
-    value = read_document(path).value
-    assert isinstance(value, dict)
-    assert {name: entry["date"] for name, entry in value["devices"].items()} == {
-        name: entry.date for name, entry in entries().items()
-    }
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "devices: {cpu: {date: '2026-02-31x', machine: m}}",
         "devices: {cpu: {date: '2026-02-28'}}",
         "devices: {cpu: {date: never, machine: m}}",
-        "devices: {cpu: {date: never, by: me}}",
-        "devices: [",
     ],
 )
 def test_verified_data_that_cannot_be_true_is_refused(tmp_path: Path, text: str) -> None:
@@ -140,23 +126,17 @@ def test_driver_version_is_the_first_that_can_be_read(tmp_path: Path) -> None:
 
 LOST = [
     "CUDA error: uncorrectable ECC error encountered",
-    "NVML: GPU is lost",
     "GPU 0000:81:00.0: GPU has fallen off the bus.",
-    "No CUDA-capable device is detected",
-    "CUDA error: CUDA-capable device(s) is/are busy or unavailable",
     "no ROCm-capable device is detected",
     "level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)",
     "wait for compute device to finish failed, runtime result = 507010.",
-    "execution failed, reason=lost heartbeat[FUNC:FuncErrorReason]",
     "synStatus=26 [Generic failure] Device acquire failed.",
     "npusim runtime error: device lost, it no longer answers",
 ]
 STILL_THERE = [
     "CUDA error: device-side assert triggered",
-    "CUDA error: an illegal memory access was encountered",
     "runtime result = 507035: The vector core execution is abnormal.",
     "CUDA out of memory. Tried to allocate 2.00 GiB",
-    "Expected all tensors to be on the same device",
     "lost precision on device",
 ]
 

@@ -59,11 +59,6 @@ def test_target_that_cannot_be_read_is_a_usage_error(text: str) -> None:
         parse_target(text)
 
 
-def test_registered_device_needs_no_probe() -> None:
-    """The CPU is found though the interpreter does not even exist."""
-    assert find_device("cpu", "/no/such/python").fork_safe
-
-
 def test_unknown_name_suggests_a_known_one() -> None:
     """A slip of the finger gets the name that was meant."""
     with pytest.raises(UnknownNameError, match="did you mean cpu"):
@@ -213,13 +208,3 @@ def test_doctor_names_a_missing_interpreter() -> None:
     assert checks["python"].state is CheckState.FAIL
     assert "torch" not in checks
     assert {"memory", "disk", "load", "device fake"} <= checks.keys()
-
-
-def test_doctor_names_absent_devices_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that is merely not here is no warning, unless it was asked for."""
-    monkeypatch.setattr("torchgauge.devices.health.probe", lambda *_args, **_options: SOUND)
-    checks = {check.name: check for check in diagnose("python", "xpu")}
-    assert checks["other devices"].state is CheckState.OK
-    assert "cuda" in checks["other devices"].message
-    assert "xpu" not in checks["other devices"].message
-    assert checks["device xpu"].state is CheckState.FAIL

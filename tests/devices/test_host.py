@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from torchgauge.devices import fingerprint, host
+from torchgauge.devices import host
 from torchgauge.devices.conformance import check_session
 from torchgauge.devices.fake import FakeSession
 from torchgauge.devices.session import Absent
 from torchgauge.processes import host_memory
-
-linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the files of Linux")
-
-
-def test_identity_is_the_same_twice_and_plain() -> None:
-    """Nothing in it moves by itself, and all of it is JSON."""
-    assert host.host_identity() == host.host_identity()
-    json.dumps(host.host_identity(), allow_nan=False)
-    assert host.host_identity().keys().isdisjoint(host.host_conditions())
-
-
-@linux
-def test_memory_is_rounded_to_a_machine_class() -> None:
-    """Kernels that reserve a little more or less do not make another machine."""
-    total = host.host_identity()["host.memory_bytes"]
-    assert isinstance(total, int)
-    assert total % host.GIB == 0
 
 
 def test_unreadable_facts_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,12 +22,6 @@ def test_unreadable_facts_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "host.virtualised" not in identity
     assert "host.cpu_clock_hz" not in conditions
     assert None not in {*identity.values(), *conditions.values()}
-
-
-def test_library_paths_lose_their_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A preloaded allocator counts; where it lies does not."""
-    monkeypatch.setenv("LD_PRELOAD", "/opt/a/libjemalloc.so.2:/usr/lib/libgomp.so")
-    assert fingerprint._variables()["env.LD_PRELOAD"] == "libjemalloc.so.2:libgomp.so"
 
 
 class BadSession(FakeSession):

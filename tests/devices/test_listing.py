@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
-
 from torchgauge.devices.discover import DeviceReport, Presence, Why
 from torchgauge.devices.listing import listing
 from torchgauge.devices.probe import HookFact, TorchBuild, Unit
 from torchgauge.devices.verified import Verified
-from torchgauge.records import to_plain
 
 GIB = 1 << 30
 BUILD = TorchBuild("2.13.0+cu130", "abc", "cuda 13.0", False, 1.0, "privateuseone")
@@ -30,18 +25,6 @@ PRESENT = DeviceReport(
     hooks=(HookFact("events", "", "there is no Event"), HookFact("synchronize", "torch.accelerator", "")),
     verified=Verified("2026-11-21", "a machine"),
 )
-ABSENT = [
-    DeviceReport(
-        name,
-        name,
-        name,
-        Presence.ABSENT,
-        Why.NOT_BUILT,
-        "torch 2.13.0 is not built for it",
-        f"pip install {name}",
-    )
-    for name in ("xpu", "npu", "mps", "hpu", "mtia", "musa", "gcu")
-]
 BROKEN = DeviceReport(
     "rbln",
     "rbln",
@@ -51,28 +34,6 @@ BROKEN = DeviceReport(
     "OSError: librbln.so: cannot open",
     "uninstall it",
 )
-
-
-@pytest.mark.parametrize("width", [60, 80, 100])
-def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    """Long facts wrap under themselves."""
-    lines = listing([PRESENT, *ABSENT, BROKEN], width)
-    assert max(map(len, lines)) <= width
-
-
-def test_absent_devices_take_one_line_each_with_what_to_type() -> None:
-    """Seven absent devices are seven lines under their heading."""
-    lines = listing(ABSENT, 80)
-    assert lines[0] == "absent"
-    assert lines[1].split() == ["xpu", "not", "in", "this", "torch", "pip", "install", "xpu"]
-    assert len(lines) == 1 + len(ABSENT) + 1
-
-
-def test_equal_devices_are_one_line_and_unequal_ones_are_not() -> None:
-    """Model, memory and indices are shown for each run of equal devices."""
-    text = "\n".join(listing([PRESENT], 100))
-    assert "3 x NVIDIA H200, 140.0 GiB (index 0-2)" in text
-    assert "NVIDIA L4, 24.0 GiB (index 3)" in text
 
 
 def test_present_device_shows_what_works_and_what_is_missing() -> None:
@@ -90,12 +51,3 @@ def test_broken_device_shows_its_cause() -> None:
     assert "import raised" in text
     assert "OSError: librbln.so: cannot open" in text
     assert "try: uninstall it" in text
-
-
-def test_machine_output_has_everything() -> None:
-    """Reasons that the terminal leaves out are in the JSON."""
-    found = json.loads(json.dumps(to_plain(PRESENT)))
-    assert found["hooks"][0]["problem"] == "there is no Event"
-    assert found["units"][3]["model"] == "NVIDIA L4"
-    assert found["verified"]["machine"] == "a machine"
-    assert json.loads(json.dumps(to_plain(ABSENT[0])))["why"] == "not in this torch"

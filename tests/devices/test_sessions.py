@@ -161,16 +161,6 @@ def test_calibration_is_quick_and_complete(live: Callable[[str], dict[str, Any]]
     assert found["calibration_s"] < 5
 
 
-def test_fake_device_runs_no_torch(live: Callable[[str], dict[str, Any]]) -> None:
-    """Nothing imports torch, nothing is calibrated, and memory says that it is fake."""
-    found = live("fake")
-    assert found["torch"] is False
-    assert found["calibration"]["gemm_flops"] is None
-    assert found["calibration"]["absent"] == "the device runs no torch"
-    assert "provenance='fake'" in found["peak"]
-    assert "runs no torch" in found["inductor"]
-
-
 @pytest.mark.torch
 def test_cpu_memory_is_left_to_the_resident_set(live: Callable[[str], dict[str, Any]]) -> None:
     """The CPU has no allocator counter, and says who measures instead."""
@@ -229,15 +219,6 @@ def test_generic_adapter_refuses_a_process_without_the_device(
     """Without the extension the session says so as an error of the environment."""
     assert "device 'npusim' is not registered" in classified[2]
     assert AUTOLOAD_VARIABLE in classified[2]
-
-
-def test_fake_peak_follows_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test chooses the number, or that there is no counter."""
-    session = fake.FakeSession()
-    monkeypatch.setenv(fake.PEAK_VARIABLE, "4096")
-    assert session.peak_memory().bytes == 4096  # type: ignore[union-attr]
-    monkeypatch.setenv(fake.PEAK_VARIABLE, "absent")
-    assert "absent" in session.peak_memory().reason  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("fork_safe", [True, False, None])

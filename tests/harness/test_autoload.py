@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.devices.cpu import DEVICE
-from torchgauge.harness.planning.plan import all_groups, load_suites
-from torchgauge.harness.planning.selection import Selection
-from torchgauge.harness.pool.worker_pool import groups_at_once, may_have_neighbours, workers_of_host
 from torchgauge.records import Status
 
 WORDS = "libxyz.so: cannot open shared object file"
@@ -47,23 +43,3 @@ def test_a_run_beside_an_extension_that_raises(sandbox, tmp_path: Path) -> None:
     (seconds,) = [each for each in rows["device.autoload-off"].summaries if each.metric == "import_time"]
     assert seconds.median > 0
     assert done.returncode == 1, done.stderr
-
-
-def test_checks_cost_models_no_neighbour() -> None:
-    """Groups of models are prepared at once as if no check were among them; checks run by themselves."""
-    selection = Selection(("toy", "features"), ("cpu",), models=("mlp", "noop", "device.autoload-*"))
-    groups = list(all_groups(selection, {"cpu": DEVICE}, load_suites(selection.suites)))
-    assert [may_have_neighbours(group) for group in groups] == [True, True, False]
-    assert groups_at_once(groups, 2) == 2
-    assert groups_at_once(groups[2:], 2) == 1
-
-
-@pytest.mark.parametrize(
-    ("usable", "threads", "workers"), [(1, None, 2), (2, None, 3), (16, None, 1), (16, 4, 4), (2, 2, 1)]
-)
-def test_the_host_prepares_no_more_groups_than_its_cpus_have_threads(
-    monkeypatch, usable: int, threads: int | None, workers: int
-) -> None:
-    """Eight groups with fifteen threads each would wait for each other at every barrier."""
-    monkeypatch.setattr("torchgauge.harness.pool.worker_pool.cores", lambda: usable)
-    assert workers_of_host(threads) == workers

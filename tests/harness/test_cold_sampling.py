@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from torchgauge.clock import DAY_S
-from torchgauge.errors import UsageError
-from torchgauge.harness.cold_sampling import checked, cold_count, is_cold_sampled
+from torchgauge.harness.cold_sampling import is_cold_sampled
 from torchgauge.records import (
     Case,
     Configuration,
@@ -18,7 +15,6 @@ from torchgauge.records import (
     PlannedCase,
     Refusal,
     RunSettings,
-    Status,
     Tolerance,
     Workload,
     digest,
@@ -55,36 +51,9 @@ def test_each_is_sampled_once_in_the_period() -> None:
         assert sum(is_cold_sampled(each, plan("1/7", day)) for day in range(20_000, 20_007)) == 1
 
 
-def test_cold_samples_are_spread_over_the_days() -> None:
-    """No day has all of them, and none has nobody."""
-    counts = [cold_count(plan("1/4", day))[0] for day in range(20_000, 20_004)]
-    assert sum(counts) == 40
-    assert min(counts) > 0
-
-
-def test_all_and_none_mean_what_they_say() -> None:
-    """``all`` samples every case each day, ``none`` no case; both count compiled cases only."""
-    assert cold_count(plan("all")) == (40, 40)
-    assert cold_count(plan("none")) == (0, 40)
-    assert RunSettings().cold_compile == "all"
-
-
-def test_what_is_not_tried_does_not_count() -> None:
-    """A refused case compiles neither cold nor warm."""
-    refused = group("refused", Refusal(Status.UNSUPPORTED, "no"))
-    assert cold_count(plan("all", groups=(refused, GROUPS[0]))) == (1, 1)
-
-
 def test_a_resumed_run_chooses_as_before() -> None:
     """The choice is the plan's: a part of the groups, run later, has the same sample."""
     whole = plan("1/7")
     assert [is_cold_sampled(replace(each, cases=each.cases[:1]), whole) for each in GROUPS] == [
         is_cold_sampled(each, whole) for each in GROUPS
     ]
-
-
-@pytest.mark.parametrize("text", ["", "some", "2/7", "1/0", "1/", "7", "1/7x"])
-def test_other_words_are_refused(text) -> None:
-    """What cannot be a choice is named, with what can."""
-    with pytest.raises(UsageError, match="cold-compile"):
-        checked(text)

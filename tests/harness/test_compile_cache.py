@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import tempfile
@@ -15,7 +14,6 @@ import pytest
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness import compile_cache
 from torchgauge.harness.compile_cache import (
-    ABOUT,
     VARIABLE,
     CacheUnusableError,
     builds,
@@ -73,9 +71,6 @@ def fill(root: Path, environment: Environment, now: float, size: int = 1000) -> 
         of(torch_version="2.14.0"),
         of(compiler_cxx="g++ 13"),
         of(cpu_model="B"),
-        of(torch_git="abc"),
-        of(device_driver="1.2"),
-        replace(HERE, device="other"),
     ],
 )
 def test_another_build_has_other_caches(root, environment) -> None:
@@ -97,34 +92,10 @@ def test_hidden_instructions_make_another_build(tmp_path) -> None:
     assert identity_of(HERE, files[0]) != identity_of(HERE, files[1])
 
 
-def test_a_build_says_what_it_is(root) -> None:
-    """``about.json`` names the identity and the last use, and the list reads them."""
-    key = fill(root, HERE, 5.0)
-    said = json.loads((root / key / ABOUT).read_text())
-    assert said["identity"]["torch.version"] == "2.13.0"
-    (found,) = builds(root)
-    assert (found.key, found.used_at, found.in_use) == (key, 5.0, False)
-    assert found.bytes > 1000
-
-
 def test_the_two_newest_builds_stay(root) -> None:
     """Opening a third build removes the one that was not used for longest."""
     keys = [fill(root, of(torch_version=str(n)), float(n)) for n in range(3)]
     assert [build.key for build in builds(root)] == [keys[2], keys[1]]
-
-
-def test_a_build_in_use_stays(root) -> None:
-    """What another run has open is neither pruned nor cleared, whatever its age."""
-    first = open_kept(root, HERE, 1.0)
-    keys = [fill(root, of(torch_version=str(n)), 2.0 + n) for n in range(3)]
-    assert first.key in [build.key for build in builds(root)]
-    assert remove(root, builds(root)) > 0
-    (left,) = builds(root)
-    assert left.in_use
-    assert left.key == first.key not in keys
-    first.close()
-    remove(root, builds(root))
-    assert builds(root) == []
 
 
 def test_the_oldest_entries_go_where_all_take_too_much(root) -> None:
@@ -144,32 +115,6 @@ def test_a_folder_that_others_may_write_to_is_not_used(root) -> None:
     root.chmod(0o777)
     with pytest.raises(CacheUnusableError, match="chmod go-w"):
         open_kept(root, HERE, 1.0)
-
-
-def test_a_place_where_nothing_can_be_written_is_not_used(tmp_path) -> None:
-    """A file where the folder should be is said and costs no run."""
-    (tmp_path / "file").touch()
-    with pytest.raises(CacheUnusableError, match="file"):
-        open_kept(tmp_path / "file", HERE, 1.0)
-
-
-def test_what_passed_is_taken_over(root, tmp_path) -> None:
-    """Entries that are new come, what is there stays, and other configurations' stay behind."""
-    kept = open_kept(root, HERE, 1.0)
-    other = Configuration("other", "inductor")
-    mine, theirs = (tmp_path / "fresh" / folder_name(each) / "ab" for each in (INDUCTOR, other))
-    for folder in (mine, theirs):
-        folder.mkdir(parents=True)
-        (folder / "one.so").write_text("new")
-    (mine / "two.so").write_text("new")
-    there = kept.folder / folder_name(INDUCTOR) / "ab" / "one.so"
-    there.parent.mkdir(parents=True)
-    there.write_text("old")
-    assert kept.adopt(tmp_path / "fresh", [INDUCTOR]) == 1
-    assert there.read_text() == "old"
-    assert there.with_name("two.so").read_text() == "new"
-    assert not (kept.folder / folder_name(other)).exists()
-    kept.close()
 
 
 def test_a_full_disk_leaves_no_half_file(root, tmp_path, monkeypatch) -> None:
@@ -207,23 +152,6 @@ def test_a_place_that_became_read_only_is_listed_and_not_used(root, monkeypatch)
     assert build.folder.exists()
     with pytest.raises(CacheUnusableError, match="read-only"):
         open_kept(root, HERE, 2.0)
-
-
-def test_damaged_entries_are_replaced(root, tmp_path) -> None:
-    """Healing replaces files, and removes what else lies under the same key of inductor's."""
-    kept = open_kept(root, HERE, 1.0)
-    fresh = tmp_path / "fresh" / folder_name(INDUCTOR)
-    there = kept.folder / folder_name(INDUCTOR)
-    for base, name in ((fresh, "good"), (there, "bad")):
-        (base / "fxgraph" / "ab" / "key").mkdir(parents=True)
-        (base / "fxgraph" / "ab" / "key" / name).write_text(name)
-        (base / "k.so").write_text(name)
-    (there / "unrelated.so").write_text("kept")
-    kept.adopt(tmp_path / "fresh", [INDUCTOR], heal=True)
-    assert [file.name for file in (there / "fxgraph" / "ab" / "key").iterdir()] == ["good"]
-    assert (there / "k.so").read_text() == "good"
-    assert (there / "unrelated.so").exists()
-    kept.close()
 
 
 def test_two_definitions_of_one_name_have_two_folders() -> None:

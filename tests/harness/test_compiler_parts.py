@@ -124,19 +124,14 @@ PARTS = {
     "decomposition": "decomposition.decompositions['x'] = part.function",
     "generator": "common.register_backend_for_device('cpu', part.Scheduling, part.Scheduling)",
     "closure": "lowering.lowerings['x'] = lowering.make_pointwise(part.function)",
-    "partial": "lowering.lowerings['x'] = functools.partial(len, part.function)",
-    "pattern": "register_graph_pattern(CallFunction(len), pass_dict=post_grad.pass_patterns[0])"
-    "(part.function)",
     "setting": "config.custom_partitioner_fn = part.Scheduling()",
     "back end": "torch._dynamo.register_backend(part.function, name='mine')",
 }
 CHILD = """
-import functools, json, sys
+import json, sys
 import torch, torch._inductor.compile_fx, torch._dynamo
 from torch._inductor import config, decomposition, lowering
 from torch._inductor.codegen import common
-from torch._inductor.fx_passes import post_grad
-from torch._inductor.pattern_matcher import CallFunction, register_graph_pattern
 from torchgauge.harness.worker.compiler_parts import compiler_parts
 import part
 common.init_backend_registration()

@@ -42,20 +42,6 @@ def test_each_entry_with_a_mistake_is_named(tmp_path) -> None:
     assert all(str(path) in str(each) for each in mistakes)
 
 
-def test_a_mapping_is_read_on_too(tmp_path) -> None:
-    """Sections whose entries are keys, such as those of a policy."""
-    path = tmp_path / "policy.yaml"
-    path.write_text("suites:\n  timm: {tolerence: 0.1}\n  toy: {tolerance: 0.02}\n  micro: {tolerance: -1}\n")
-    assert lines_of(path) == [2, 4]
-
-
-def test_a_section_that_nobody_knows_is_read_past(tmp_path) -> None:
-    """Whatever is in it; what stands before and after it is named too."""
-    path = tmp_path / "mine.yaml"
-    path.write_text(SUITE.replace("models:", "modells: {x: 1}\nmodels:"))
-    assert lines_of(path) == [2, 5, 8, 13]
-
-
 @pytest.mark.parametrize(
     "text",
     [

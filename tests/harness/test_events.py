@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from torchgauge.harness.events import NOBODY, EventReader, EventWriter
-from torchgauge.records import Outcome, Phase, Status, from_plain
+from torchgauge.harness.events import EventReader, EventWriter
+from torchgauge.records import Phase
 
 
 @pytest.fixture
 def files(tmp_path):
     """Paths of an events file and of its cursor."""
     return tmp_path / "events", tmp_path / "cursor"
-
-
-def test_events_are_read_once_and_in_order(files) -> None:
-    """Each call gives what was appended since the last one."""
-    reader, writer = EventReader(*files, cases=("key",)), EventWriter(*map(str, files))
-    assert reader.read() == []
-    writer.phase(Phase.BUILD)
-    writer.outcome(Outcome("key", Status.ERROR, Phase.EAGER, reason="line\nbreak \udcff"))
-    first, second = reader.read()
-    assert (first["ev"], first["phase"], first["case"]) == ("phase", "build", None)
-    assert from_plain(Outcome, second["outcome"]).reason == "line\nbreak \udcff"
-    assert reader.read() == []
-    writer.phase(Phase.DONE, "key")
-    assert [event["case"] for event in reader.read()] == ["key"]
 
 
 def test_a_torn_last_line_is_left_alone(files) -> None:
@@ -40,18 +26,6 @@ def test_a_torn_last_line_is_left_alone(files) -> None:
     with files[0].open("ab") as file:
         file.write(b'ase": "eager"}\n')
     assert [event["phase"] for event in reader.read()] == ["eager"]
-
-
-def test_the_cursor_is_seen_without_an_event(files) -> None:
-    """Pointing at a case costs one byte of shared memory and is visible at once."""
-    reader = EventReader(*files, cases=("key",))
-    assert reader.cursor() == NOBODY
-    writer = EventWriter(*map(str, files))
-    assert reader.cursor() == NOBODY
-    writer.point(3)
-    assert reader.cursor() == 3
-    writer.point(NOBODY)
-    assert reader.cursor() == NOBODY
 
 
 def test_a_nonfinite_number_is_no_event(files) -> None:

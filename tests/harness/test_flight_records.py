@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from torchgauge.harness.flight_records import (
-    KEPT,
     Call,
     Culprits,
     FlightRecord,
@@ -50,15 +49,6 @@ def test_who_has_not_joined_is_named_with_the_call_and_the_place() -> None:
         "rank 1 has not joined all_reduce #2 (8 float), in which rank 0 waits; "
         "rank 1 is in forward (model.py:12)"
     )
-
-
-def test_several_that_have_not_joined_are_all_named() -> None:
-    """And those that wait."""
-    waits = record(1, SUM, waits=True)
-    said = found(record(0), waits, record(2), waits)
-    assert said is not None
-    assert said.ranks == (0, 2)
-    assert said.why.startswith("ranks 0, 2 have not joined all_reduce #1 (8 float), in which ranks 1, 3 wait")
 
 
 def test_who_told_nothing_is_to_blame_where_all_others_joined() -> None:
@@ -122,13 +112,6 @@ def test_a_group_whose_culprit_waits_nowhere_counts_first() -> None:
     assert 0 in said.ranks
 
 
-def test_a_group_of_its_own_is_part_of_the_name() -> None:
-    """That of all processes is not."""
-    said = found(record(0, SUM, waits=True, group="pipeline"), record(1, group="pipeline"))
-    assert said is not None
-    assert said.call == "all_reduce #1 of group pipeline"
-
-
 def entry(number: int, **more: Any) -> dict[str, Any]:
     """An entry as torch's recorder dumps it."""
     plain = {
@@ -142,17 +125,6 @@ def entry(number: int, **more: Any) -> dict[str, Any]:
         "is_p2p": False,
     }
     return {**plain, **more}
-
-
-def test_the_newest_calls_are_kept_and_all_that_wait() -> None:
-    """By group; names and sizes as people say them."""
-    old = entry(2, retired=False)
-    calls = calls_of([entry(1), old, *(entry(number) for number in range(3, 40))])
-    assert [call.number for call in calls] == [2, *range(40 - KEPT, 40)]
-    assert calls[0] == Call("default_pg", 2, "all_reduce", "2x4 float", ended=False)
-    assert calls[0].name == "all_reduce #2"
-    assert calls_of([entry(1, is_p2p=True)]) == ()
-    assert calls_of([entry(1, retired=False, state="completed")])[0].ended
 
 
 def test_what_ended_between_two_readings_does_not_wait() -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import getpass
-import mmap
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-
-from torchgauge.processes.process_tree import left_in_shared_memory
 
 TOY = ("toy", "--device", "cpu", "--config", "eager", "--models", "mlp")
 
@@ -121,21 +118,6 @@ def test_many_files_left_in_shared_memory_are_one_line(sandbox) -> None:
     finally:
         for file in Path("/dev/shm").glob(f"forged-{sandbox.marker}-*"):
             file.unlink()
-
-
-def test_a_file_is_not_used_because_another_one_begins_with_its_name(sandbox) -> None:
-    """Only the one that a process has mapped is used."""
-    file, longer = (Path("/dev/shm", f"forged-{sandbox.marker}{end}") for end in ("", "-longer"))
-    try:
-        file.write_bytes(b"x")
-        longer.write_bytes(b"x")
-        with longer.open("r+b") as opened, mmap.mmap(opened.fileno(), 1):
-            left = " ".join(left_in_shared_memory(0.0))
-        assert f"{file} (1 bytes)" in left
-        assert str(longer) not in left
-    finally:
-        file.unlink()
-        longer.unlink()
 
 
 def test_a_model_writes_no_command_into_the_log_of_torchgauge(sandbox) -> None:

@@ -40,15 +40,11 @@ def latency(row: Result) -> bool:
 @pytest.mark.parametrize(
     ("case", "elements"),
     [
-        ("returns_a_box eager", 4 * 64),
         ("returns_a_box aot_eager", 4 * 64),
-        ("writes_its_input eager", 2 * 4 * 64),
         ("writes_its_input aot_eager", 2 * 4 * 64),
-        ("counts_in_a_buffer eager", 4 * 64 + 3),
         ("counts_in_a_buffer aot_eager", 4 * 64 + 3),
         ("wrong_later aot_eager", 4 * 64),
         ("one_small_break aot_eager", 4 * 64),
-        ("refuses_float64 aot_eager", 4 * 64),
         ("finds_more_in_float64 aot_eager", 4 * 64 + 8 + 1),
         ("has_a_mask aot_eager training", 2 * (1 + 2 * (64 * 64 + 64) + 3 * 64 * 64 + 2 * 3)),
     ],

@@ -9,18 +9,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from torchgauge.harness.ab.progress import AbProgress
-from torchgauge.harness.run.live_lines import LiveLines
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.run_report import RunReport
 from torchgauge.records import Better, Configuration, Result, Status, Summary
-from torchgauge.records.comparison import Pair, Side
 from torchgauge.results.store import Store
 from torchgauge.testing import make_case, make_plan, make_result
-
-PHASE = {"ev": "phase", "phase": "measure"}
 
 
 class TurnedClock:
@@ -40,76 +33,6 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
-
-
-def _campaign(stream: io.StringIO) -> None:
-    case = make_case()
-    plan = make_plan(case)
-    progress, report = Progress(stream), RunReport(plan.run_id, 1)
-    progress.start(plan, report)
-    progress.event(plan.groups[0], PHASE)
-    progress.note("[bold]it is warm[/bold]")
-    report.counts[Status.PASS] += 1
-    progress.results([make_result(case)], report)
-    progress.stop()
-
-
-def _comparison(stream: io.StringIO) -> None:
-    case = make_case()
-    progress = AbProgress(stream)
-    progress.begin()
-    progress.launch(3, [Pair(case, case)])
-    progress.event(Pair(case, case), Side.HEAD, PHASE)
-    progress.stop()
-
-
-def test_a_log_has_lines_and_no_phases() -> None:
-    """No control sequence, and no more lines than there is news; what all cases share is said once."""
-    stream = io.StringIO()
-    _campaign(stream)
-    _comparison(stream)
-    lines = stream.getvalue().splitlines()
-    assert lines[:2] == ["run run: 1 case in 1 group", "shared by all: toy, inference, float32, on fake"]
-    assert lines[2] == "note: [bold]it is warm[/bold]"
-    assert lines[3].startswith("[1/1] noop eager: pass | took ")
-    assert lines[4].startswith("launch 3: 1 pair, after ")
-    assert len(lines) == 5
-    assert "\x1b" not in stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("told", "phase", "line"),
-    [
-        (_campaign, "noop: measure", "note: [bold]it is warm[/bold]"),
-        (_comparison, "toy/noop, head: measure", "launch 3: 1 pair, after"),
-    ],
-)
-def test_a_terminal_shows_the_phase_in_flight(told, phase: str, line: str) -> None:  # type: ignore[no-untyped-def]
-    """The same lines stand above it, the cursor is shown again, and nothing is markup."""
-    stream = Terminal()
-    told(stream)
-    shown = stream.getvalue()
-    assert phase in shown
-    assert line in shown
-    assert shown.index("\x1b[?25l") < shown.rindex("\x1b[?25h")
-
-
-def test_what_never_began_stops_quietly() -> None:
-    """A run that is refused before it starts leaves the terminal alone."""
-    stream = Terminal()
-    LiveLines(stream).stop()
-    assert stream.getvalue() == ""
-
-
-def test_what_takes_long_before_a_plan_is_said_on_a_terminal_alone() -> None:
-    """With something that moves; where it ends in an error the cursor comes back, and a log has nothing."""
-    terminal, log = Terminal(), io.StringIO()
-    for stream in (terminal, log):
-        with pytest.raises(ValueError, match="refused"), LiveLines(stream).during("looking"):
-            raise ValueError("refused")
-    assert "looking ..." in terminal.getvalue()
-    assert terminal.getvalue().index("\x1b[?25l") < terminal.getvalue().rindex("\x1b[?25h")
-    assert log.getvalue() == ""
 
 
 def test_a_display_that_fails_is_said_once_and_ends_no_case(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from waiting import wait_until
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.harness.pool.timing_lock import Member, TimingLock
-from torchgauge.harness.run.defaults import default_prefetch
 from torchgauge.harness.worker.rounds import VISITS
 
 FOLDER = "TORCHGAUGE_TEST_BEATS"
@@ -154,39 +153,6 @@ def test_workers_of_several_devices_time_at_once_where_that_is_allowed(worker: W
     assert grows(three)
 
 
-def test_a_newcomer_stands_still_at_once(worker: Worker) -> None:
-    """It joins while another one times; its time does not count."""
-    (first, _), (second, two) = worker("one"), worker("two")
-    lock = TimingLock()
-    lock.join(first)
-    lock.want(first)
-    lock.join(second)
-    assert stands(two)
-    assert second.idle_s > 0.3
-    lock.leave(first)
-    assert grows(two)
-    rested = second.idle_s
-    time.sleep(0.05)
-    assert second.idle_s == rested
-
-
-def test_the_parent_waits_for_quiet() -> None:
-    """Rows are written while nobody holds the lock; a run that is cancelled does not wait."""
-    member, lock = Member(0, SYSTEM_CLOCK), TimingLock()
-    member.stop = member.resume = lambda: None  # type: ignore[method-assign]
-    lock.wait_for_quiet()
-    lock.join(member)
-    lock.want(member)
-    asked: list[int] = []
-
-    def cancelled() -> bool:
-        asked.append(1)
-        return len(asked) > 1
-
-    lock.wait_for_quiet(cancelled)
-    assert len(asked) == 2
-
-
 def beats(folder: Path) -> dict[str, dict[str, list[float]]]:
     """By process of a model and kind: when it had a core, in monotonic seconds."""
     found: dict[str, dict[str, list[float]]] = {}
@@ -251,13 +217,3 @@ def test_an_interrupt_while_others_stand_still_leaves_nothing(sandbox: Any, tmp_
     assert process.returncode == 130, said
     assert sandbox.survivors() == []
     assert sandbox.scratch() == []
-
-
-def test_cores_and_memory_say_how_many() -> None:
-    """One per core and one more, fewer where memory is short, at most eight; one core has one."""
-    gib = 1 << 30
-    assert default_prefetch(2, 64 * gib) == 3
-    assert default_prefetch(16, 7 * gib) == 2
-    assert default_prefetch(1, 64 * gib) == 1
-    assert default_prefetch(4, gib) == 1
-    assert default_prefetch(64, 512 * gib) == 8

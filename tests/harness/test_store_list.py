@@ -52,14 +52,6 @@ def test_everything_is_listed_once_in_order_of_time(full) -> None:
     assert "1/1  1 pass" in entries[0].line
 
 
-def test_a_comparison_says_its_state_and_its_verdicts(full) -> None:
-    """A complete one of A/A pairs alone has none to count; one that was cut off is interrupted."""
-    whole, cut = (each for each in store_entries(full) if each.kind == "comparison")
-    assert (whole.plain["state"], whole.plain["pairs"], whole.plain["published"]) == ("complete", 1, True)
-    assert (cut.plain["state"], cut.plain["published"]) == ("interrupted", False)
-    assert "comparison of 1 pair" in cut.line
-
-
 def test_a_bisection_says_how_it_ended_or_that_it_is_damaged(full) -> None:
     """What cannot be read is no reason to list nothing."""
     found = {each.plain["id"]: each for each in store_entries(full) if each.kind == "bisection"}

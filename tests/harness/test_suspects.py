@@ -85,14 +85,6 @@ def test_a_version_that_is_known_as_good_is_no_suspect() -> None:
     assert [each.package for each in suspects(there)] == ["torchao"]
 
 
-def test_nothing_is_blamed_that_is_not_installed(torchaudio: Path) -> None:
-    """Without suspects an exception keeps its own status."""
-    error = raised(torchaudio, "import torchaudio")
-    assert blamed(error, ()) is None
-    outcome = outcome_of(error, "case", Phase.BUILD, FakeSession(), Remedies())
-    assert (outcome.status, outcome.cause) == (Status.ERROR, None)
-
-
 def test_only_what_imports_for_the_first_time_can_fail_of_it(torchaudio: Path) -> None:
     """In later phases an exception is the model's; the reason always ends with what to type."""
     error = raised(torchaudio, "import torchaudio")

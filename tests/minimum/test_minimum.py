@@ -123,13 +123,9 @@ def test_worker_half_imports_in_a_real_oldest_python() -> None:
     "source",
     [
         "import torch\ntorch.accelerator.synchronize()",
-        "import torch\ndef f():\n    return torch.accelerator",
-        "import torch.accelerator",
         "from torch import accelerator",
         "from torch._inductor.utils import clear_caches",
-        "import torch.nn as nn\nnn.RMSNorm2d",
         "def f(torch):\n    return torch.no_such_name",
-        "import torch\nversion = torch.version\nversion.xpu_and_more",
         "import torch\ngetattr(torch, 'accelerator')",
         "import torch\ntry:\n    torch.accelerator\nexcept ImportError:\n    pass",
         "import torch\nif not hasattr(torch, 'accelerator'):\n    torch.accelerator",
@@ -148,21 +144,13 @@ def test_unguarded_new_name_is_found(source: str, inventory: dict[str, frozenset
         "import torch\nif hasattr(torch, 'accelerator'):\n    torch.accelerator.synchronize()",
         "import torch\ntry:\n    torch.accelerator\nexcept (OSError, AttributeError):\n    pass",
         "try:\n    from torch import accelerator\nexcept ImportError:\n    accelerator = None",
-        "try:\n    import torch.accelerator\nexcept ModuleNotFoundError:\n    pass",
         "import contextlib, torch\nwith contextlib.suppress(AttributeError):\n    torch.accelerator",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from torch import accelerator",
-        "def f(accelerator):\n    return accelerator.anything",
     ],
 )
 def test_old_or_guarded_name_is_right(source: str, inventory: dict[str, frozenset[str]]) -> None:
     """A guard is lexical, so that a reader sees it."""
     assert list(torch_use.unguarded(source, inventory)) == []
-
-
-def test_module_outside_the_inventory_asks_for_a_new_one(inventory: dict[str, frozenset[str]]) -> None:
-    """What is not known is not taken for right."""
-    (found,) = torch_use.unguarded("from torch._export.serde.schema import Graph", inventory)
-    assert "make it anew with torch_inventory.py" in found[1]
 
 
 def test_inventory_is_of_the_stated_minimum() -> None:

@@ -231,54 +231,10 @@ MODELS = {
     "needs_fitting_package": "from json import no_such_name\n" + HEAD,
     "needs_file": HEAD + MADE.format(body='open(here / ".data" / "batch.pt")'),
     "asserts_data": 'assert False, "Couldn\'t find the data dir, please run install.py again."\n' + HEAD,
-    "elsewhere": HEAD
-    + MADE.format(
-        body="""
-        try:
-            from torchbenchmark.util.framework.fb.installer import install_data
-        except Exception as error:
-            raise RuntimeError(f"Failed to download data from manifold: {error}") from error
-"""
-    ),
-    "mistypes_its_file": HEAD + MADE.format(body='open(here / "weigths.json")'),
     "mistypes_data": HEAD + MADE.format(body='open(here / ".data" / "btach.pt")'),
     "mistypes_a_module": "from torchbenchmark.util.modle import BenchmarkModel\n" + HEAD,
     "asks_for_a_layer": "from torch.nn import NoSuchLayer\n" + HEAD,
-    "wraps_an_import": HEAD
-    + MADE.format(
-        body="""
-        try:
-            from torch.nn import NoSuchLayer
-        except ImportError as error:
-            raise RuntimeError("this model needs NoSuchLayer") from error
-"""
-    ),
-    "wraps_a_package": HEAD
-    + MADE.format(
-        body="""
-        try:
-            import no_such_package
-        except ImportError as error:
-            raise RuntimeError("no_such_package could not be imported") from error
-"""
-    ),
-    "survives_no_network": HEAD
-    + MADE.format(body=FETCH.format(otherwise='pass\n        raise ValueError("a bug")')),
     "fails_without_network": HEAD + MADE.format(body=FETCH.format(otherwise='raise ValueError("a bug")')),
-    "reads_without_network": HEAD + MADE.format(body=FETCH.format(otherwise='open(here / "cat.jpg")')),
-    "survives_no_package": HEAD
-    + MADE.format(
-        body="""
-        try:
-            import no_such_package
-        except ImportError:
-            torch.ones(3) @ torch.ones(4)
-"""
-    ),
-    "runs_a_program": HEAD + MADE.format(body='__import__("subprocess").run(["no-such-program"])'),
-    "asserts_a_tensor": HEAD + MADE.format(body='assert False, "x.data has the wrong shape"'),
-    "asks_its_server": HEAD
-    + MADE.format(body='__import__("urllib.request").request.urlopen("http://127.0.0.1:1/")'),
     "wants_cuda": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):
@@ -420,15 +376,6 @@ class Net(torch.nn.Module):
     def build_head(self):
         if True:
             raise NotImplementedError("no head")
-""",
-    "unfinished_hook": HEAD
-    + """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        self.build_head()
-
-    def build_head(self):
-        raise NotImplementedError("no head")
 """,
     "staged": HEAD
     + """

@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-from torchgauge.errors import UnknownNameError
-from torchgauge.records import Workload
-from torchgauge.suites.toy import models as toy_models
-
 Child = Callable[..., Any]
 LIBRARY = {"toy": "torch", "timm": "timm", "huggingface": "transformers"}
 SUITES = [
@@ -22,23 +18,6 @@ SUITES = [
     )
     for name, library in LIBRARY.items()
 ]
-
-
-def test_python_models_need_no_torch() -> None:
-    """``noop`` returns zero; ``sum`` returns the same float each time; neither has a loss."""
-    noop = toy_models.build(Workload("toy", "noop"), {})
-    assert noop.framework == "python"
-    assert noop.module() == 0
-    one, two = (toy_models.build(Workload("toy", "sum", batch=2), {}) for _ in range(2))
-    assert one.module() == one.module() == two.module() > 0
-    assert one.items_per_step == 2
-    assert one.loss is None
-
-
-def test_no_model_is_built_for_a_mode_that_no_scenario_has() -> None:
-    """A builder asks what the scenario needs; where there is none, it says so."""
-    with pytest.raises(UnknownNameError, match="nonsense"):
-        toy_models.build(Workload("toy", "mlp", mode="nonsense"), {})
 
 
 @pytest.mark.torch

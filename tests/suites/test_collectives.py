@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from torchgauge.records import Cause
-from torchgauge.registry import load
-from torchgauge.suites.sweep import MOST_POINTS
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -35,22 +33,6 @@ def made(name: str, rank: int, count: int, elements: int = 24) -> Any:
 def test_factors_are_those_of_nccl_tests(name: str, factors: dict[int, float]) -> None:
     """Of two processes, of three and of four."""
     assert {count: made(name, 0, count).factor for count in factors} == pytest.approx(factors)
-
-
-def test_every_collective_has_its_models() -> None:
-    """A small one, and a sweep up to 64 MB; those without effects are the ones that torch has."""
-    from torchgauge.suites.distributed.collectives import CLASSES, FUNCTIONAL
-
-    entries = {entry.name: entry for entry in load("torchgauge.suites", "distributed").models()}
-    assert set(FACTORS) == set(CLASSES)
-    for name in CLASSES:
-        assert "smoke" in entries[f"collectives-{name}"].tiers
-        sizes = entries[f"collectives-{name}-sizes"].axes["bytes"]
-        assert max(sizes) == 64 << 20, name
-        assert len(sizes) < MOST_POINTS
-    assert {each for each in entries if each.startswith("functional-")} == {
-        f"functional-{name}" for name in FUNCTIONAL
-    }
 
 
 def by_hand(name: str, sent: list[list[float]], rank: int) -> list[float]:

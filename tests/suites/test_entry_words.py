@@ -12,7 +12,6 @@ from torchgauge import registry
 from torchgauge.cli.main import cli
 from torchgauge.devices.cpu import DEVICE
 from torchgauge.errors import DataFileError, UsageError
-from torchgauge.harness.census.record import Wanted, _models
 from torchgauge.harness.cold_sampling import cold_count
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import all_groups
@@ -21,7 +20,6 @@ from torchgauge.harness.run.campaigns import plan_of, planned_parts
 from torchgauge.records import Cause, RunSettings, Status
 from torchgauge.suites.catalog import YamlSuite
 from torchgauge.suites.check import CHECK
-from torchgauge.suites.install_needs import needs_of
 from torchgauge.suites.lending import as_lender_knows, lender
 from torchgauge.suites.suite import Unavailable
 
@@ -55,13 +53,8 @@ models:
 WRONG = {
     "modes: [training]": ("mine.yaml:6", "no batch for 'training'", "add it to batch"),
     "modes: [inference, inference]": ("`models[0].modes[1]`", "'inference' is listed twice", "keep one"),
-    "dtypes: [float32, float32]": ("`models[0].dtypes[1]`", "'float32' is listed twice", "keep one"),
-    "configurations: [eager, eager]": ("`models[0].configurations[1]`", "is listed twice", "keep one"),
     "configurations: []": ("mine.yaml:6", "length >= 1", ""),
-    "dtypes: []": ("mine.yaml:6", "length >= 1", ""),
-    "modes: []": ("mine.yaml:6", "length >= 1", ""),
     "of: mine/other": ("mine.yaml:6", "is in this same suite", "another"),
-    "of: resnet18": ("mine.yaml:6", "", ""),
     "of: features/attention.flex-masks": (
         "mine.yaml:6",
         "nothing is said of its axis 'mask'",
@@ -79,14 +72,10 @@ WRONG = {
         "a check has no configurations",
         "remove",
     ),
-    "framework: check\n    axes: {seq: [1]}": ("mine.yaml:7", "a check has no axes", "remove it"),
     "of: toy/mlp\n    framework: python": ("mine.yaml:7", "toy/mlp has its own", "remove it"),
-    "of: toy/mlp\n    packages: [torch]": ("mine.yaml:7", "toy/mlp has its own", "remove it"),
-    "of: toy/mlp\n    upstream: {batch: {inference: 2}}": ("mine.yaml:7", "toy/mlp has its own", "remove it"),
 }
 NOT_HERE = {
     "configurations: [eager, inductr]": ("mine.yaml:6", "unknown configuration 'inductr'", "inductor"),
-    "dtypes: [float32, float33]": ("mine.yaml:6", "unknown dtype 'float33'", "float32"),
     "of: timm/mobilenet": ("mine.yaml:6", "unknown model of timm 'mobilenet'", "mobilenetv2_100"),
     "of: vendor/mlp": ("mine.yaml:6", "unknown suite 'vendor'", "install the package that has it"),
 }
@@ -192,13 +181,6 @@ def test_what_is_not_here_is_skipped_and_costs_nobody_else(tmp_path: Path, line:
     assert said[1] in checked.output
 
 
-def test_what_the_user_names_needs_no_word_of_the_entry(tmp_path: Path) -> None:
-    """A configuration that nobody knows hinders nobody who asked for another one."""
-    suite = suite_of(tmp_path, LENT.replace("of: {model}", "configurations: [inductr]"))
-    (group,) = groups_of(suite, configurations=("eager",))
-    assert [(each.case.configuration.name, each.refusal) for each in group.cases] == [("eager", None)]
-
-
 def test_no_case_is_planned_twice(tmp_path: Path) -> None:
     """What a user or a package's code says twice is planned once; two models of one name are refused."""
     found = case_ids(
@@ -232,13 +214,6 @@ def test_a_suite_may_name_configurations_of_a_file(tmp_path: Path) -> None:
     assert [each.case.configuration.name for each in group.cases] == ["mine-only"]
     assert CliRunner().invoke(cli, ["validate", str(suite.data), str(file)]).exit_code == 0
     assert [refusal_of(each) for each in groups_of(suite)] == [Status.SKIPPED]
-
-
-def test_a_suite_without_a_file_is_told_of_its_unknown_word(tmp_path: Path) -> None:
-    """A suite that is no data file has no line to name."""
-    found = suite_of(tmp_path, LENT.replace("of: {model}", "configurations: [inductr]"))
-    (group,) = groups_of(Coded(found.models()))
-    assert group.cases[0].refusal.reason.startswith("unknown configuration 'inductr'; did you mean inductor")
 
 
 def test_a_lent_model_brings_what_its_suite_says(tmp_path: Path) -> None:
@@ -300,12 +275,6 @@ def test_a_lender_that_is_not_here_is_skipped_as_there(tmp_path: Path, monkeypat
     assert "fetch one" in group.cases[0].refusal.reason
 
 
-def test_a_lent_model_needs_what_its_suite_installs(tmp_path: Path) -> None:
-    """Requirements of a model are found below the one that lends it."""
-    suite = suite_of(tmp_path, LENT.replace("{model}", "torchbench/BERT_pytorch"))
-    assert {"tqdm", "numpy"} <= {need.name for need in needs_of("mine", suite.models())}
-
-
 def test_what_an_entry_asks_is_shown() -> None:
     """`suites show` says in what a model runs, in which dtypes, and whose it is."""
     lines = CliRunner().invoke(cli, ["suites", "show", "features"]).output.splitlines()
@@ -317,13 +286,3 @@ def test_what_an_entry_asks_is_shown() -> None:
         if line.startswith("noop")
     ]
     assert ";" not in plain
-
-
-def test_a_census_asks_the_lender(tmp_path: Path) -> None:
-    """What is recorded of a lent model is built as its suite builds it."""
-    suite = suite_of(tmp_path, LENT.replace("{model}", "toy/mlp"))
-    toy = registry.load(registry.SUITES, "toy")
-    items = [*_models("mine", suite, Wanted("cpu", suites=("mine",), modes=("inference",)))]
-    assert items
-    assert {item.builder for item in items} == {toy.builder}
-    assert as_lender_knows(items[0].workload, items[0].recipe)[0].model == "mlp"

@@ -98,15 +98,12 @@ def test_a_list_becomes_empty_and_full_again() -> None:
 @pytest.mark.parametrize(
     "reason",
     [
-        "short enough",
         "colon: and # hash and 'quotes' and \"more\" and \\ and {braces} and [x] and %",
         "- starts like an entry, and goes on for so long that it has to be folded "
         + "word: # - > | " * 20
         + "end",
-        "double  spaces are " + "kept " * 30,
         "no break " + "x" * 200 + " é 漢字 😀 ends",
         "# a comment at the beginning, folded because it is long " + "and longer " * 12 + "yes",
-        "true or false",
     ],
 )
 def test_any_reason_reads_back_as_it_was(reason: str) -> None:
@@ -144,8 +141,6 @@ def test_windows_line_endings_and_a_missing_last_one_are_kept() -> None:
             "device: d\nexpectations: [{model: a, status: error, reason: because it is, "
             "link: 'http://x', date: 2026-11-21}]\n"
         ),
-        "{device: d, expectations: []}\n",
-        "device: d\nexpectations: [\n]\n",
         TEXT.replace("rounds", "rounds\u2028"),
     ],
 )
@@ -153,11 +148,3 @@ def test_what_cannot_be_edited_line_by_line_is_refused(text: str) -> None:
     """With what to write instead."""
     with pytest.raises(DataFileError, match="blocks"):
         parse_file(text, PATH)
-
-
-def test_a_file_that_is_wrong_is_refused_before_it_is_touched(tmp_path: Path) -> None:
-    """The strict reader says where."""
-    with pytest.raises(DataFileError, match="link"):
-        parse_file(TEXT.replace("https://example.org/1", "none"), PATH)
-    with pytest.raises(DataFileError, match="cannot be read"):
-        read_file(tmp_path / "none.yaml")

@@ -18,12 +18,9 @@ def entry(name: str, *requirements: str, packages: tuple[str, ...] = ("torch",))
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("timm", "timm"),
         ("torch_geometric==2.4.0", "torch-geometric"),
-        ("opacus>=1.1.2,<1.5.4", "opacus"),
         ("Pillow", "pillow"),
         ("git+https://github.com/facebookresearch/detectron2@0df2d73d0013", "detectron2"),
-        ("git+https://github.com/pytorch/functorch.git", "functorch"),
         ("git+https://example.org/x.git#egg=some_name", "some-name"),
     ],
 )
@@ -46,15 +43,6 @@ def test_what_may_do_harm_comes_last() -> None:
     assert {need.name: need.models for need in needs}["tqdm"] == ("a", "d")
     assert {need.name: need.texts for need in needs}["omegaconf"] == ("omegaconf==2.3.0",)
     assert {need.name: need.isolated for need in needs}["torch-scatter"] is False
-
-
-@pytest.mark.parametrize(
-    ("suite", "wanted"), [("timm", ["timm"]), ("huggingface", ["transformers"]), ("toy", [])]
-)
-def test_a_family_needs_its_library(suite: str, wanted: list[str]) -> None:
-    """The suites of one library need that alone."""
-    models = registry.load("torchgauge.suites", suite).models()
-    assert [need.name for need in needs_of(suite, models)] == wanted
 
 
 def test_torchbench_needs_what_its_models_say() -> None:

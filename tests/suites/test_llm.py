@@ -10,31 +10,9 @@ import pytest
 
 from torchgauge.errors import TooLargeError
 from torchgauge.records import PRETRAINED, Workload
-from torchgauge.registry import load
 from torchgauge.suites.llm.architectures import ARCHITECTURES
-from torchgauge.suites.llm.text import FIRST_ID, IDS, TEXT, byte_ids
 
 SIZES = (("output", 24), ("prompt", 12))
-
-
-def test_the_text_is_bytes() -> None:
-    """An id for each byte, from any place on, and round again after the last."""
-    assert bytes(each - FIRST_ID for each in byte_ids(len(TEXT))).decode("ascii") == TEXT
-    assert byte_ids(4, start=len(TEXT) - 2) == byte_ids(len(TEXT) + 2)[-4:]
-    assert all(FIRST_ID <= each < FIRST_ID + IDS for each in byte_ids(5000))
-
-
-def test_every_model_asks_for_what_it_can_do() -> None:
-    """Each shape leaves a token to decode, each architecture is near, GPT-2 has the places."""
-    entries = load("torchgauge.suites", "llm").models()
-    near = {entry.recipe["architecture"] for entry in entries if "full" not in entry.tiers}
-    assert near == set(ARCHITECTURES)
-    shapes = [(entry, dict(point)) for entry in entries for point in entry.points or (entry.shape,)]
-    assert len(shapes) > len(entries)
-    for entry, shape in shapes:
-        assert shape["output"] >= 2
-        if entry.recipe["architecture"] == "gpt2":
-            assert shape["prompt"] + shape["output"] <= 1024
 
 
 needs_transformers = pytest.mark.skipif(

@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from torchgauge.suites.lowbit.suite import SUITE
-from torchgauge.suites.quant.offered import COMPILED, optimizers
+from torchgauge.suites.quant.offered import COMPILED
 
 needs_torchao = pytest.mark.skipif(importlib.util.find_spec("torchao") is None, reason="needs torchao")
 
@@ -31,23 +31,6 @@ def test_every_recipe_of_torchao_runs() -> None:
     assert planned("float8-bytes4") == {"eager", "inductor", *(f"float8-{word}" for word in words)}
     small = {"eager", "inductor", "float8-tensorwise", "float8-tensorwise-inductor"}
     assert planned("float8-bytes2") == small
-
-
-@pytest.mark.torch
-@needs_torchao
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [
-        ("AdamW8bit", "adamw-8bit"),
-        ("AdamFp8", "adam-fp8"),
-        ("AdamWFp8", "adamw-fp8"),
-        ("CPUOffloadOptimizer", "cpu-offload"),
-    ],
-)
-def test_a_word_is_made_of_the_name_of_an_optimizer(name: str, word: str) -> None:
-    """One rule for all names; private ones are none."""
-    assert optimizers()[word].__name__ == name
-    assert all(not each.__name__.startswith("_") for each in optimizers().values())
 
 
 def planned(model: str) -> set[str]:

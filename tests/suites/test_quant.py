@@ -21,11 +21,8 @@ needs_torchao = pytest.mark.skipif(importlib.util.find_spec("torchao") is None, 
     ("name", "word"),
     [
         ("Int8WeightOnlyConfig", "int8-weight-only"),
-        ("UIntxWeightOnlyConfig", "uintx-weight-only"),
         ("IntNWeightOnlyConfig", "intn-weight-only"),
         ("Int8DynamicActivationUIntxWeightConfig", "int8-dynamic-activation-uintx-weight"),
-        ("NVFP4DynamicActivationNVFP4WeightConfig", "nvfp4-dynamic-activation-nvfp4-weight"),
-        ("MXDynamicActivationMXWeightConfig", "mx-dynamic-activation-mx-weight"),
         ("GGUFWeightOnlyConfig", "gguf-weight-only"),
     ],
 )
@@ -101,12 +98,3 @@ def test_the_compiled_model_is_planned_beside_a_quantised_one() -> None:
     """Whatever a person names: a speed-up is over the compiled model that is not quantised."""
     names = [each.name for each in with_beside(["torchao-int8-weight-only", "eager"], None)]
     assert names == ["inductor", "torchao-int8-weight-only", "eager"]
-
-
-def test_language_models_are_lent() -> None:
-    """A language model keeps its lender's recipe, and generates in bfloat16 beside the compiled one."""
-    entry = next(each for each in SUITE.models() if each.name == "llama-tiny")
-    assert entry.of == "llm/llama-tiny-bf16"
-    assert entry.recipe["recipe"] == {"architecture": "llama", "tiny": True}
-    assert (entry.modes, entry.dtypes) == (("generate",), ("bfloat16",))
-    assert "inductor" in entry.configurations

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-import random
 import struct
 import zlib
-from array import array
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +14,7 @@ import pytest
 from torchgauge.records import Workload
 from torchgauge.suites.torchbench import checkout_copy as torchbench_copy
 from torchgauge.suites.torchbench.checkout_copy import copy_of
-from torchgauge.suites.torchbench.data_files import Files, ellipse, kaldi_matrix, picture
+from torchgauge.suites.torchbench.data_files import Files
 from torchgauge.suites.torchbench.suite import SUITE, Synthetic
 from torchgauge.suites.torchbench.synthetic_data import DATA_SETS, provide
 
@@ -108,62 +105,6 @@ def test_arrays_have_the_shapes_that_are_opened(child: Any, tmp_path: Path) -> N
     assert all(each["equal"] and each["seeded"] for each in found.values())
 
 
-def test_a_picture_has_its_size_and_a_mask_its_middle() -> None:
-    """Sizes that no square fills are right too; a mask is white in its middle and black at its edge."""
-    assert size(picture(random.Random(0), 178, 218)) == (178, 218, 3)
-    assert size(picture(random.Random(0), 5, 3)) == (5, 3, 3)
-    mask = ellipse(64, 48)
-    assert size(mask) == (64, 48, 1)
-    (length,) = struct.unpack_from(">I", mask, 33)
-    rows = zlib.decompress(mask[41 : 41 + length])
-    assert rows[24 * 65 + 33] == 255
-    assert rows[1] == rows[24 * 65 + 1] == 0
-
-
-def test_a_kaldi_matrix_states_its_rows_and_columns() -> None:
-    """The binary form: a mark, the type, both sizes, then the numbers row by row."""
-    data = kaldi_matrix(random.Random(0), 3, 2)
-    assert data[:5] == b"\0BFM "
-    assert struct.unpack_from("<bibi", data, 5) == (4, 3, 4, 2)
-    values = array("f", data[15:])
-    assert len(values) == 6
-    assert len(set(values)) == 6
-
-
-def test_matting_lists_eight_pictures_a_frame(tmp_path: Path) -> None:
-    """The table has a heading, and the loader puts the folder in the place of ``{scriptdir}``."""
-    folder = written("background_matting", tmp_path) / DATA / "Background_Matting_inputs"
-    table = (folder / "Video_data_train.csv").read_text().format(scriptdir=folder)
-    rows = list(csv.reader(table.splitlines(), delimiter=";"))
-    assert len(rows) == 5
-    for row in rows[1:]:
-        sizes = [size(Path(name).read_bytes()) for name in row]
-        assert sizes == [(512, 512, 1 if column == 2 else 3) for column in range(8)]
-
-
-@pytest.mark.parametrize("batch", [1, 8])
-def test_every_clip_has_twelve_frames_and_fills_the_batch(tmp_path: Path, batch: int) -> None:
-    """The loader draws nine of twelve consecutive frames and crops 352 x 352 of 640 x 360."""
-    root = written("super_slomo", tmp_path, batch=batch)
-    clips = list((root / DATA / "Super_SloMo_inputs/dataset/train").iterdir())
-    assert len(clips) >= batch
-    assert {len(list(clip.iterdir())) for clip in clips} == {12}
-    assert {size(frame.read_bytes()) for frame in clips[0].iterdir()} == {(640, 360, 3)}
-
-
-def test_portraits_have_the_attributes_that_are_asked_for(tmp_path: Path) -> None:
-    """The second line names them; after three rows that are put aside a batch remains."""
-    folder = written("celeba", tmp_path, batch=16) / DATA / "pytorch_stargan_inputs/data/celeba"
-    count, names, *rows = (folder / "list_attr_celeba.txt").read_text().splitlines()
-    assert int(count) == len(rows) == 19
-    assert set(names.split()) == {"Black_Hair", "Blond_Hair", "Brown_Hair", "Male", "Young"}
-    for row in rows:
-        name, *values = row.split()
-        assert size((folder / "images" / name).read_bytes()) == (178, 218, 3)
-        assert len(values) == 5
-        assert set(values) <= {"1", "-1"}
-
-
 def test_utterances_lie_where_their_list_says(tmp_path: Path) -> None:
     """Each feature matrix starts at its offset and has the stated shape; tokens are numbers of the list."""
     folder = written("utterances", tmp_path) / DATA / "speech_transformer_inputs"
@@ -203,33 +144,6 @@ def test_photographs_have_boxes_and_outlines_inside_them(tmp_path: Path) -> None
         assert each["category_id"] in {item["id"] for item in found["categories"]}
         assert len(each["segmentation"][0]) == 8
     assert (tmp_path / "torchbenchmark/models/detectron2_x/.data/detectron2_x.pkl").is_file()
-
-
-def test_every_photograph_of_the_list_has_its_boxes(tmp_path: Path) -> None:
-    """Labels lie beside the images under the same name; centres and sizes are shares of the picture."""
-    folder = written("coco128", tmp_path) / DATA / "coco128"
-    names = (folder / "coco128.txt").read_text().split()
-    assert len(names) == 128
-    assert len((folder / "coco.names").read_text().split("\n")) == 81
-    settings = dict(line.split("=") for line in (folder / "coco128.data").read_text().split())
-    assert settings["classes"] == "80"
-    assert {"train", "valid"} < settings.keys()
-    for name in names:
-        assert (folder / name).is_file()
-        labels = folder / name.replace("images", "labels").replace(".png", ".txt")
-        for line in labels.read_text().splitlines():
-            kind, *shares = line.split()
-            assert 0 <= int(kind) < 80
-            assert len(shares) == 4
-            assert all(0 <= float(share) <= 1 for share in shares)
-
-
-def test_both_sides_of_the_translation_have_photographs(tmp_path: Path) -> None:
-    """Only training reads them."""
-    root = written("horse2zebra", tmp_path) / DATA / "pytorch_CycleGAN_and_pix2pix_inputs"
-    for side in ("datasets/horse2zebra/trainA", "datasets/horse2zebra/trainB"):
-        assert {size(path.read_bytes()) for path in (root / side).iterdir()} == {(256, 256, 3)}
-    assert DATA_SETS["horse2zebra"].modes == ("training",)
 
 
 @pytest.fixture

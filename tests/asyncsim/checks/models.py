@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import nn
-
-from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
 DEVICE = torch.device("asyncsim")
 
@@ -34,36 +30,6 @@ def check_a_network_trains_as_on_the_host() -> None:
             losses[place].append(loss.item())
     assert losses["asyncsim"][2] != losses["asyncsim"][0]
     torch.testing.assert_close(losses["asyncsim"], losses["cpu"], rtol=1e-4, atol=1e-4)
-
-
-def check_attention_gives_the_hosts_gradients() -> None:
-    """A transformer's layer, forward and backward."""
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
-    twin = copy.deepcopy(layer).to(DEVICE)
-    x = torch.randn(2, 5, 16)
-    layer(x).square().sum().backward()
-    twin(x.to(DEVICE)).square().sum().backward()
-    for host, device in zip(layer.parameters(), twin.parameters(), strict=True):
-        torch.testing.assert_close(device.grad.cpu(), host.grad, rtol=1e-4, atol=1e-4)
-
-
-def check_a_timm_model_gives_the_hosts_output() -> None:
-    """ResNet-18 in eval mode, with every operator that the step needs on the device."""
-    define_missing_schemas()
-    import timm
-    from torch.profiler import ProfilerActivity, profile
-
-    torch.manual_seed(0)
-    model = timm.create_model("resnet18", pretrained=False).eval()
-    batch = torch.randn(1, 3, 64, 64)
-    with torch.inference_mode():
-        expected = model(batch)
-        there, moved = copy.deepcopy(model).to(DEVICE), batch.to(DEVICE)
-        with profile(activities=[ProfilerActivity.CPU]) as found:
-            output = there(moved)
-    assert not [event.name for event in found.events() if event.name == "aten::_to_cpu"]
-    torch.testing.assert_close(output.cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
 def check_compiled_gives_eagers_output_and_gradients() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import io
 import re
 from collections.abc import Callable
 
@@ -30,46 +28,6 @@ def check_registered() -> None:
     assert torch.ones(1, device=DEVICE).is_asyncsim
     assert torch.ones(1).asyncsim().device == torch.device("asyncsim:0")
     refused("invalid device ordinal", lambda: torch.ones(1, device="asyncsim:2"))
-
-
-def check_index_context_and_default() -> None:
-    """The current index can be changed within a context, and the device can be the default one."""
-    with asyncsim.device(1):
-        assert torch.ones(1, device="asyncsim").device.index == 1
-    assert torch.ones(1, device="asyncsim").device.index == 0
-    with DEVICE:
-        assert (torch.ones(2) + torch.randn(2)).device.type == "asyncsim"
-
-
-def check_factories_and_layouts() -> None:
-    """Factory functions make the tensors that the host makes."""
-    makers = (
-        lambda d: torch.ones(2, 3, device=d),
-        lambda d: torch.full((2,), 7, device=d),
-        lambda d: torch.arange(5, device=d),
-        lambda d: torch.eye(3, device=d),
-        lambda d: torch.linspace(0, 1, 5, device=d),
-        lambda d: torch.tensor([[1, 2], [3, 4]], device=d),
-        lambda d: torch.zeros(2, 3, 4, 4, device=d).to(memory_format=torch.channels_last),
-        lambda d: torch.ones(0, 3, device=d),
-    )
-    for make in makers:
-        host, device = make("cpu"), make(DEVICE)
-        assert (device.dtype, device.stride()) == (host.dtype, host.stride())
-        assert torch.equal(device.cpu(), host)
-
-
-def check_views_share_memory() -> None:
-    """A write through a view is seen through its base."""
-    base = torch.zeros(4, 4, device=DEVICE)
-    base[1].fill_(1)
-    base.t()[2].add_(5)
-    assert base[1, 2].item() == 6
-    assert base.unfold(0, 2, 1).shape == (3, 4, 2)
-    assert torch.view_as_real(torch.ones(2, dtype=torch.complex64, device=DEVICE)).tolist() == [
-        [1, 0],
-        [1, 0],
-    ]
 
 
 def check_operators_agree_with_the_host() -> None:
@@ -139,28 +97,6 @@ def check_parameters_keep_their_identity() -> None:
     assert model.weight.tolist() != before
 
 
-def check_saving_and_copying() -> None:
-    """Serialization, deepcopy and storages work."""
-    tensor = torch.randn(3, 3, device=DEVICE)
-    buffer = io.BytesIO()
-    torch.save({"x": tensor}, buffer)
-    buffer.seek(0)
-    assert torch.equal(torch.load(buffer)["x"], tensor)
-    buffer.seek(0)
-    assert torch.load(buffer, map_location="cpu")["x"].device.type == "cpu"
-    assert torch.equal(copy.deepcopy(tensor), tensor)
-    tensor.untyped_storage().resize_(72)
-    assert tensor.untyped_storage().nbytes() == 72
-
-
-def check_autocast_lowers_what_pytorch_lowers() -> None:
-    """Products are bfloat16, sums of exponentials float32."""
-    x = torch.randn(4, 4, device=DEVICE)
-    with torch.autocast("asyncsim", dtype=torch.bfloat16):
-        assert (x @ x).dtype is torch.bfloat16
-        assert (x @ x).softmax(-1).dtype is torch.float32
-
-
 def check_what_has_no_kernel_runs_on_the_host_and_is_seen() -> None:
     """The fallback's copies stand in a profile below the operator; a kernel of the device has none."""
     from torch.profiler import ProfilerActivity, profile
@@ -176,8 +112,3 @@ def check_what_has_no_kernel_runs_on_the_host_and_is_seen() -> None:
     }
     assert copied, "no fallback was seen"
     assert not any("relu" in name for name in copied), copied
-
-
-def check_dlpack_and_numpy_refuse() -> None:
-    """Nobody gets a host pointer to memory that a stream may still write."""
-    refused("can't convert", lambda: torch.ones(2, device=DEVICE).numpy(), TypeError)

@@ -17,12 +17,11 @@ from click.testing import CliRunner
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.harness.ab.comparison import Request, new_comparison, resumed_comparison
+from torchgauge.harness.ab.comparison import Request, new_comparison
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Side, SideSpec
-from torchgauge.results.comparing.comparison_store import begin_comparison
 
 PLUGIN = Path(__file__).parent / "racers_plugin"
 SETTINGS = RunSettings(threads=1, warmup_budget_s=0.2)
@@ -112,15 +111,6 @@ def test_a_name_is_right_where_either_side_knows_it(planned: Callable[..., Any])
         planned("old", "new", models=("retyred",))
 
 
-def test_a_mode_that_head_dropped_is_planned(planned: Callable[..., Any]) -> None:
-    """The model is there, and what it no longer does is said."""
-    found = refusals(planned("old", "new", modes=("inference", "training"), models=("steady",)))
-    assert found == {
-        "steady:inference": ("", ""),
-        "steady:training": ("", "its suite 'racers' has no mode 'training' of the model"),
-    }
-
-
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_suite_that_one_side_lacks_is_planned(planned: Callable[..., Any], side: int) -> None:
     """All of its models, refused by that side; a suite that neither has is a mistake."""
@@ -129,15 +119,6 @@ def test_a_suite_that_one_side_lacks_is_planned(planned: Callable[..., Any], sid
     assert all(bool(reasons[side]) and not reasons[1 - side] for reasons in found.values())
     with pytest.raises(UnknownNameError, match="unknown suite 'rasers'"):
         planned("old", "new", suites=("rasers",))
-
-
-def test_a_resumed_run_plans_the_same(planned: Callable[..., Any]) -> None:
-    """Also where a side lacks the suite."""
-    for sides in (("old", "new"), ("old", "none")):
-        made = planned(*sides)
-        folder = begin_comparison(made.store, made.plan)
-        again, _ = resumed_comparison(str(folder.path), AbProgress(io.StringIO()))
-        assert refusals(again) == refusals(made)
 
 
 def test_checks_are_no_pairs(planned: Callable[..., Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "results"))
 
 from stored_runs import BEGIN, case, comparison, launch, verdict
 
-from torchgauge.harness.ab.outlook import outlook, outlook_lines, outlook_plain
+from torchgauge.harness.ab.outlook import outlook, outlook_lines
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import ComparisonPlan, Pair, SideSpec
 from torchgauge.results.comparing.policy import Policy
@@ -89,14 +88,6 @@ def test_what_no_earlier_run_says_is_not_known(known) -> None:
     assert sum(line.startswith(f"not known for {STRANGER.id}") for line in lines) == 2
 
 
-def test_without_a_store_all_is_said_to_be_not_known() -> None:
-    """The first comparison of all."""
-    found = outlook(plan(PAIR), Policy.default(), None, None)
-    assert all("not known" in line for line in outlook_lines(found))
-    plain = outlook_plain(found)
-    assert (plain["launch_s"], plain["likely_s"]) == (None, None)
-
-
 def test_a_noisy_case_is_said_to_stay_undecided(tmp_path) -> None:
     """Launches that scatter by a tenth cannot show 3 %."""
     store = Store.open(tmp_path / "store", create=True)
@@ -105,13 +96,3 @@ def test_a_noisy_case_is_said_to_stay_undecided(tmp_path) -> None:
     assert found.pairs[0].deciding is None
     assert found.pairs[0].detectable > 0.05
     assert any("stay undecided" in line for line in outlook_lines(found))
-
-
-def test_head_against_head_costs_time_and_shows_no_change(known) -> None:
-    """A/A pairs are in the seconds, and in no sentence on what could be seen."""
-    control = replace(PAIR, control=True)
-    found = outlook(plan(PAIR, control), Policy.default(), known, None)
-    assert found.launch_s == pytest.approx(2 * found.pairs[0].launch_s)
-    (line,) = [line for line in outlook_lines(found) if line.startswith("smallest")]
-    assert "A/A" not in line
-    assert not math.isnan(found.pairs[0].detectable)

@@ -116,14 +116,6 @@ def test_the_same_seed_draws_the_same(measured: tuple[Any, Any], arena: Any) -> 
         assert dict(same.conditions)[name] == dict(first.conditions)[name]
 
 
-def test_both_environments_are_kept_and_nothing_is_left_over(measured: tuple[Any, Any]) -> None:
-    """Before the judge is made, because its history is that of the machine; scratch files are gone."""
-    arena, script = measured
-    assert [environment.device for environment in script.environments] == ["fake", "fake"]
-    assert len(arena.folder().environments()) == 2
-    assert not (arena.folder().path / "work").exists()
-
-
 def test_every_launch_is_checked_and_measures_its_memory(measured: tuple[Any, Any]) -> None:
     """On both sides."""
     _, script = measured
@@ -166,7 +158,6 @@ def median_step(blocks: Sequence[Block]) -> float:
     ("fault", "status", "cause", "phase"),
     [
         ("build", Status.ERROR, None, Phase.BUILD),
-        ("raise", Status.ERROR, None, Phase.MEASURE),
         ("segfault", Status.CRASH, Cause.SIGNAL, Phase.MEASURE),
         ("forge", Status.CRASH, Cause.EXIT, Phase.MEASURE),
         ("hang", Status.TIMEOUT, None, Phase.MEASURE),
@@ -190,15 +181,6 @@ def test_a_head_that_fails_ends_its_pair_and_no_other(
         assert {block.side for block in broken.blocks} >= {Side.BASE}
     assert (found["steady"].base.status, found["steady"].head.status) == (Status.PASS, Status.PASS)
     assert len(found["steady"].blocks) == 120
-
-
-def test_a_build_that_raises_on_both_sides_has_both_statuses(arena: Any) -> None:
-    """Neither side waits for the other, and nothing is timed."""
-    base = replace(faulty("build"), label="base", variables=(("RACERS_FAULT", "build"), ("MORE", "1")))
-    script, _ = arena.run(arena.request(base=base, head=faulty("build")))
-    broken = by_model(script.heard)["faulty"]
-    assert (broken.base.status, broken.head.status) == (Status.ERROR, Status.ERROR)
-    assert broken.blocks == ()
 
 
 def test_an_interpreter_without_the_suite_is_a_status_of_its_side(arena: Any, tmp_path: Path) -> None:

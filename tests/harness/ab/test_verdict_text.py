@@ -14,7 +14,6 @@ from torchgauge.harness.ab.ending_text import ending_as_json, ending_lines
 from torchgauge.harness.ab.run_comparison import ComparisonEnding
 from torchgauge.harness.ab.verdict_text import headline, verdict_lines
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
-from torchgauge.results.journal import RunState
 
 
 def verdict(kind: Verdict, **more: Any) -> MetricVerdict:
@@ -64,31 +63,6 @@ SLOWER = verdict(
 def test_the_headline_is_the_worst_that_was_found(verdicts: list[MetricVerdict], said: str) -> None:
     """A pair that is measured against itself never gates beside real ones, and may put them in doubt."""
     assert headline(verdicts).startswith(said)
-
-
-def test_a_run_that_was_cut_short_is_incomplete() -> None:
-    """What is unchanged so far is no success of the whole."""
-    said = headline([verdict(Verdict.UNCHANGED)], RunState.INTERRUPTED)
-    assert said.startswith("Incomplete: no regression was found")
-
-
-def test_each_pair_has_a_row_and_what_is_undecided_its_reason() -> None:
-    """Name, base and head, ratio with interval, verdict and launches; reasons below."""
-    unknown = verdict(Verdict.UNDECIDED, reason="12 launches were not enough")
-    other = verdict(Verdict.REGRESSION, metric="graph_breaks", unit="count", base=0.0, head=2.0)
-    quiet = verdict(Verdict.UNCHANGED, metric="peak_memory", unit="B")
-    suite = verdict(Verdict.UNCHANGED, pair_key="", pair_id="", ratio=1.0, low=0.99, high=1.01)
-    lines = verdict_lines([SLOWER, unknown, other, quiet, suite])
-    (row,) = [line for line in lines if "10.0 ms -> 11.0 ms" in line]
-    assert "1.10x [1.08, 1.12]" in row
-    assert row.split()[-3:] == ["regression", "4", "launches"]
-    assert "    12 launches were not enough" in lines
-    assert any("graph_breaks: regression  0 -> 2" in line for line in lines)
-    assert not any("peak_memory" in line for line in lines)
-    assert any(
-        line.startswith("whole suite: 1.00x [0.99, 1.01] after 4 launches, unchanged") for line in lines
-    )
-    assert lines[-1] == "5 verdicts over all metrics: 2 regression, 2 unchanged, 1 undecided"
 
 
 def test_a_false_alarm_is_named_whatever_else_was_found() -> None:

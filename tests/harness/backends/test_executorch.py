@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from torchgauge.errors import MissingPackageError, NotOfferedError, note_on
+from torchgauge.errors import MissingPackageError, NotOfferedError
 from torchgauge.harness.backends.backend import backend_named
 from torchgauge.harness.backends.executorch_int8 import FLOOR_DB, quantised, rule
 from torchgauge.harness.backends.executorch_program import Program
@@ -169,15 +169,6 @@ def test_nothing_delegated_is_degraded(tmp_path: Path) -> None:
     assert (found["delegated_share"], set(found["delegated_time_share"])) == ((0.0,), {0.0})
 
 
-def test_without_a_delegate_nobody_asks_for_its_share(tmp_path: Path) -> None:
-    """The portable kernels compute what eager does, and no share of nothing is reported."""
-    model = Model(tmp_path, Sums(), torch.randn(4, 8))
-    made = model.prepared()
-    assert torch.allclose(made.call(*model.args), model.module(*model.args), atol=1e-6)
-    assert made.degraded == []
-    assert not {"delegated_share", "delegated_time_share"} & by_metric(made).keys()
-
-
 def test_arguments_and_results_keep_their_names(tmp_path: Path) -> None:
     """Also in a fresh process, which loads the program that is there and exports nothing."""
     given = {"a": torch.tensor([5.0, 7.0]), "b": torch.tensor([2.0, 3.0])}
@@ -205,18 +196,6 @@ def test_what_the_library_refuses_is_unsupported_in_its_words(tmp_path: Path, mo
         library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
         with pytest.raises(NotOfferedError, match=said):
             Model(tmp_path, module(), torch.randn(4, 4)).prepared()
-
-
-def test_what_fails_otherwise_is_an_error_with_its_stage(tmp_path: Path) -> None:
-    """A kernel of the runtime that raises is nobody's refusal."""
-
-    class Fourier(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, x: Any) -> Any:
-            return torch.fft.fft(x).real
-
-    with pytest.raises(RuntimeError, match=r"execute\(\) failed") as raised:
-        Model(tmp_path, Fourier(), torch.randn(4, 4)).prepared()
-    assert note_on(raised.value) == "in stage run"
 
 
 def test_delegates_are_those_of_the_runtime(tmp_path: Path) -> None:

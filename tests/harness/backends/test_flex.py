@@ -95,23 +95,6 @@ def test_a_lifted_check_is_a_probe_and_no_pass() -> None:
     assert flexible._validate_device is check
 
 
-def test_nothing_is_lifted_where_nothing_is_refused() -> None:
-    """The host takes a forward pass: a probe of it would only repeat the feature."""
-    with torch.no_grad(), pytest.raises(NotOfferedError, match="nothing to lift"):
-        Call("inference").prepared("flex-eager-probe")
-
-
-def test_what_fails_behind_the_check_is_told_with_what_was_refused() -> None:
-    """A probe that fails is no error of torch or of ours: nobody promised anything."""
-    call = Call("training")
-    call.built.loss = lambda _: torch.ones(2, requires_grad=True).clone()
-    with pytest.raises(NotOfferedError) as refused:
-        call.prepared("flex-eager-probe")
-    assert refused.value.message.startswith(
-        f"{NO_WAY_BACK}; with that check lifted: RuntimeError: grad can be"
-    )
-
-
 def test_a_model_without_a_form_is_not_offered() -> None:
     """A linear layer has no attention to be written otherwise."""
     call = Call("inference")
@@ -125,7 +108,6 @@ def test_a_model_without_a_form_is_not_offered() -> None:
     [
         ("causal", {}, 0.25, 3 * 128 * 128),
         ("noop", {}, 0.0, 256 * 256),
-        ("softcap", {}, 0.0, 256 * 256),
         ("window", {"queries": 1, "seq": 1024}, 7 / 8, 128),
     ],
 )

@@ -9,15 +9,12 @@ import pytest
 
 from torchgauge.errors import DataFileError
 from torchgauge.harness.backends.backend import backend_named, options_of
-from torchgauge.harness.backends.compile_regional import extra_graphs, with_blocks
+from torchgauge.harness.backends.compile_regional import extra_graphs
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
 from torchgauge.harness.planning.configurations import load_configurations
 from torchgauge.harness.scenarios.scenario import Subject
-from torchgauge.harness.worker.captured_graphs import NOT_SEEN
 from torchgauge.harness.worker.compilation import CompileCounters
 from torchgauge.records import Configuration, Status
-from torchgauge.suites.catalog import workload_for
-from torchgauge.suites.features.suite import SUITE
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -78,12 +75,6 @@ def graphs(made: Prepared) -> float:
     return next(each.samples[0] for each in made.measurements if each.metric == "graph_count")
 
 
-def test_blocks_of_other_sizes_are_other_code(tmp_path: Path) -> None:
-    """Two widths are two graphs, as they must be."""
-    made = prepared(tmp_path, stack(16, 16, 32, 32))
-    assert (graphs(made), made.evidence["region_kinds"], made.degraded) == (2, 2, [])
-
-
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 def test_training_may_make_one_graph_more(tmp_path: Path) -> None:
     """The first block's input needs no gradient and the others' do: the compiler says so, nobody objects."""
@@ -116,20 +107,6 @@ def test_a_graph_break_around_the_blocks_is_degraded() -> None:
     assert extra_graphs(2, two) == ""
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"nested": True, "partitioner": "default_partition"}, "experimental feature for testing only"),
-        ({"nested": True, "max_reuse_entries": 2}, "reuse"),
-        ({"backend": "inductor", "no_such_setting": True}, "Unexpected optimization option no_such_setting"),
-    ],
-)
-def test_what_torch_refuses_it_says_itself(tmp_path: Path, options: dict[str, Any], words: str) -> None:
-    """Options of the region and of the compiler reach torch, which raises what it always raises."""
-    with pytest.raises(Exception, match=words):
-        prepared(tmp_path, stack(8, 16, 24, 32), **options)
-
-
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize(
     ("widths", "train", "calls", "regions"),
@@ -147,10 +124,8 @@ def test_equal_blocks_are_calls_of_one_region(tmp_path: Path, widths, train, cal
     ("words", "train", "widths", "said"),
     [
         (("relu", "tanh", "sigmoid"), False, (16,) * 3, "0 of 3 blocks call a region"),
-        (("relu", "relu", "tanh", "sigmoid"), False, (16,) * 4, "2 of 4 blocks call a region"),
         (("relu", "relu", "tanh", "tanh"), False, (16,) * 4, "2 regions where 1 would do"),
         (("relu", "relu"), True, (16,) * 2, "0 of 2 blocks call a region"),
-        (("relu", "relu"), False, (16, 32), "0 of 2 blocks call a region"),
     ],
 )
 def test_a_block_that_is_no_region_is_degraded(tmp_path: Path, words, train, widths, said) -> None:
@@ -165,14 +140,6 @@ def test_a_block_that_is_no_region_is_degraded(tmp_path: Path, words, train, wid
     (degraded,) = made.degraded
     assert degraded.startswith(said)
     assert "hierarchical_compile" in degraded
-
-
-def test_a_graph_that_nobody_saw_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where dynamo hands its graphs over otherwise, nothing is claimed in either direction."""
-    monkeypatch.setattr("torchgauge.harness.worker.captured_graphs.HAND_OVER", "no_such_function")
-    made = prepared(tmp_path, stack(16, 16), nested=True)
-    assert "region_calls" not in made.evidence
-    assert (made.evidence["region_calls_unknown"], made.degraded) == (NOT_SEEN, [])
 
 
 def test_more_entries_than_torchs_eight_are_an_error_of_torchs(tmp_path: Path) -> None:
@@ -217,31 +184,3 @@ def test_an_option_that_torch_does_not_know_ends_as_error(make_sandbox, tmp_path
     assert "no_such_setting" in rows["unknown"].reason
     assert "no_such_setting" in rows["package"].reason
     assert "experimental feature for testing only" in rows["region"].reason
-
-
-def test_the_stack_has_at_least_twelve_equal_blocks() -> None:
-    """The entry that the sentences are about is as large as they say."""
-    entry = next(each for each in SUITE.models() if each.name == "compile.regional-stack12")
-    from torchgauge.suites.features.networks import build
-
-    built = build(workload_for("features", entry, "training"), {})
-    assert len(built.module.blocks) == 12
-    assert built.loss(built.module(*built.args)).ndim == 0
-
-
-def test_repeated_blocks_of_a_smaller_class_are_named_as_left_out() -> None:
-    both = torch.nn.Sequential(stack(8, 8, 8), stack(64, 64))
-    assert [type(each).__name__ for each in with_blocks(both)[1]] == ["Block", "Block"]
-    assert with_blocks(both)[2] == ["3 Block"]
-    assert with_blocks(stack(8, 8, 8))[2] == []
-
-
-def test_what_is_inside_of_a_block_is_compiled_with_it() -> None:
-    class Outer(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = stack(8, 8)
-
-    _, blocks, left = with_blocks(torch.nn.ModuleList([Outer(), Outer()]))
-    assert [type(each) for each in blocks] == [Outer, Outer]
-    assert left == []

@@ -21,8 +21,7 @@ from torchgauge.harness.bisect.builds import (
     make_build,
     named_builds,
 )
-from torchgauge.harness.bisect.search import Ending, Search, begin, search
-from torchgauge.records import from_plain, to_plain
+from torchgauge.harness.bisect.search import Ending, begin, search
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.store import Store
 
@@ -80,12 +79,6 @@ def test_noisy_comparisons_seldom_mislead():
     assert wrong <= 20
 
 
-def test_an_improvement_is_found_too():
-    """The change may go either way."""
-    ended = search(begin(labels(8)), Simulated(5, -0.10, 3, spread=0.004))
-    assert (ended.ending, ended.best()[0]) == (Ending.FOUND, (5,))
-
-
 def test_ends_that_do_not_differ_end_the_search():
     """One comparison, and it says so."""
     compare = Simulated(99, 0.10, 1, spread=0.002)
@@ -137,20 +130,6 @@ def test_a_search_that_stays_unclear_ends():
     assert ended.tests == ended.limit
 
 
-def test_a_search_survives_being_written_and_read():
-    """Its whole state is its steps."""
-    ended = search(begin(labels(16)), Simulated(5, 0.1, 2, spread=0.004))
-    again = from_plain(Search, to_plain(ended))
-    assert again == ended
-    assert again.next() is None
-
-
-@pytest.mark.parametrize("wrong", [[], ["a"], ["a", "a"]])
-def test_a_list_of_builds_has_two_different_ones(wrong):
-    with pytest.raises(ValueError, match="of them different"):
-        begin(wrong)
-
-
 def bisection(path: Path, compare, say=lambda _: None) -> Bisection:
     builds = Builds(tuple(Build(f"b{n}", python=sys.executable) for n in range(8)))
     return Bisection(Store.open(path / "store", create=True), builds, "toy/sum", "latency", compare, say)
@@ -200,14 +179,10 @@ def test_a_damaged_state_says_what_to_do(tmp_path):
 BAD_FILES = {
     "builds: [{label: a, python: x}, {label: b, pyhton: y}]": "did you mean python",
     "builds: [{label: a, python: x}]": "here is one",
-    "builds: []": "here are none",
     "builds: [{label: a, python: x}, {label: a, python: y}]": "two builds are called 'a'",
     "builds: [{label: a, python: x}, {label: b, python: x}]": "both ends, 'a' and 'b', are the same",
-    "builds: [{label: a, python: x}, {label: b}]": "none of them",
-    "builds: [{label: a, python: x, spec: t}, {label: b, python: y}]": "python and spec",
     "builds: [{label: a, python: x}, {label: b, commit: c}]": "no command `build`",
     "builds: [{label: a, spec: x}, {label: b, spec: y}]\ninstall: [pip, '{wheel}']": "unknown placeholder",
-    "builds: [{label: a, spec: x}, {label: b, spec: y}]\ntimeout: 0": ">",
     "builds: [{label: a, python: x}, {label: b, commit: 1234567}]": "write it in quotes",
 }
 
@@ -221,16 +196,6 @@ def test_a_file_of_builds_is_strict(tmp_path, text):
         load_builds(path)
     assert BAD_FILES[text] in str(raised.value)
     assert str(path) in str(raised.value)
-
-
-def test_a_file_of_builds_is_read(tmp_path):
-    """Defaults are those of the documentation; a source is relative to the file."""
-    path = tmp_path / "builds.yaml"
-    path.write_text("builds: [{label: a, spec: t==1}, {label: b, commit: abc}]\nbuild: [make, '{commit}']\n")
-    builds = load_builds(path)
-    assert builds.labels == ("a", "b")
-    assert builds.source == str(tmp_path)
-    assert builds.install[-1] == "{spec}"
 
 
 @pytest.mark.parametrize("arguments", [["a"], ["=x"], ["a=/no/such/python", "b=x"], [f"a={sys.executable}"]])
@@ -276,14 +241,6 @@ def test_a_build_that_fails_is_skipped_with_its_reason(tmp_path):
     assert ended.best()[0] == (1, 2)
 
 
-def test_a_package_is_installed_into_an_environment_of_its_own(tmp_path):
-    """A spec becomes a virtual environment; the install command has its interpreter and the spec."""
-    command = ("{python}", "-c", "import sys; open(sys.prefix + '/said', 'w').write(sys.argv[1])", "{spec}")
-    builds = Builds((Build("a", spec="torch==1"), Build("b", spec="torch==2")), install=command)
-    python = make_build(builds, builds.builds[1], tmp_path)
-    assert (Path(python).parents[1] / "said").read_text() == "torch==2"
-
-
 SLOW = """
 import sys
 def local(frame, event, argument):
@@ -325,7 +282,7 @@ def test_a_build_that_cannot_run_is_no_likeliest_one_alone():
     assert begun.explanation().startswith("b2 or b3 is the likeliest, at 67%; ")
 
 
-@pytest.mark.parametrize("culprit", [1, 4, 7])
+@pytest.mark.parametrize("culprit", [1, 7])
 def test_a_change_of_status_is_found_without_any_ratio(culprit):
     """A reading that says changed or alike is enough."""
 
@@ -340,8 +297,6 @@ def test_a_change_of_status_is_found_without_any_ratio(culprit):
     ("verdict", "reason", "answer"),
     [
         (Verdict.BROKEN, "head ends with crash in measure", Answer.CHANGED),
-        (Verdict.OUTPUTS_DIFFER, "head's out is off", Answer.CHANGED),
-        (Verdict.UNCHANGED, "", Answer.SAME),
         (Verdict.NOT_COMPARABLE, "both fail: base ends with crash; head ends with crash", Answer.SAME),
         (Verdict.NOT_COMPARABLE, "head ends with infra", Answer.UNUSABLE),
         (Verdict.UNDECIDED, "in one of 3 launches, and never again", Answer.UNCLEAR),

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from torchgauge.clock import SystemClock
 from torchgauge.errors import DataFileError, UsageError
 from torchgauge.harness.bringup.answer import Word, answers_of
 from torchgauge.harness.bringup.bringup_run import BringupRun, bringup_run
@@ -15,9 +14,9 @@ from torchgauge.harness.bringup.finding import Finding, Kind
 from torchgauge.harness.bringup.machine import NO_ANSWER
 from torchgauge.harness.bringup.page import html_of, markdown_of
 from torchgauge.harness.bringup.part import SHARES_S, TEN_ANSWERS_S, Part, PartRecord, PartState
-from torchgauge.harness.bringup.question import COPIES, HERE, QUESTIONS, SEVERAL, question_of
+from torchgauge.harness.bringup.question import COPIES, HERE, QUESTIONS, question_of
 from torchgauge.harness.bringup.report import report_of
-from torchgauge.harness.bringup.state import STATE_FILE, Asked, Bringup, DeviceFacts, begin, save
+from torchgauge.harness.bringup.state import STATE_FILE, Asked, Bringup, begin, save
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.suites.conformance.catalogue import groups
 
@@ -67,40 +66,11 @@ def test_what_is_wrong_or_missing_says_no_also_where_much_is_right(kind) -> None
     assert copies(DONE, GOOD, replace(bad, decides=False))[0] is Word.YES
 
 
-def test_several_devices_are_asked_about_where_there_are_two() -> None:
-    """The eleventh question stands in the report of a machine with two devices only."""
-    assert SEVERAL not in [each.question for each in answers_of(DONE, (), "again")]
-    two = replace(DONE, facts=DeviceFacts("present", count=2))
-    assert answers_of(two, (), "again")[-1].question is SEVERAL
-
-
 def test_the_shares_of_the_first_parts_leave_ten_minutes_for_ten_answers() -> None:
     """Each question is answered by first parts, whose times are less than ten minutes together."""
     assert sum(SHARES_S.values()) < TEN_ANSWERS_S
     assert len(QUESTIONS) == 10
     assert {part for each in QUESTIONS for part in each.parts} == set(SHARES_S)
-
-
-class Seconds(SystemClock):
-    """A clock on which a second passes between two parts."""
-
-    now_s = 0.0
-
-    def steady(self) -> float:
-        """The seconds that have passed."""
-        return self.now_s
-
-
-def test_what_a_part_does_not_use_is_for_those_after_it(tmp_path) -> None:
-    """Each part may use what those before it left of their shares, and all end before ten minutes."""
-    clock = Seconds()
-    run = BringupRun(tmp_path, NEW, interpreter(None), None, 0.0, float("inf"), print, clock)
-    ends: dict[Part, float] = {}
-    for part, limit in run._order():
-        ends[part] = clock.now_s + limit
-        clock.now_s += 1.0
-    assert ends[Part.IDENTITY] == SHARES_S[Part.IDENTITY]
-    assert ends[Part.MODELS] == sum(SHARES_S.values()) < TEN_ANSWERS_S
 
 
 def test_each_group_of_checks_is_of_a_question_or_known_to_be_of_none() -> None:
@@ -173,9 +143,7 @@ def test_a_folder_is_of_one_command_at_a_time(tmp_path) -> None:
     ("old", "new", "message"),
     [
         ('"schema"', '"schema', "is not JSON"),
-        ('"part": "models"', '"part": "check"', "its parts are not those of a bringup"),
         ('"run_id": ""', '"run_id": "../../x"', "its parts are not those of a bringup"),
-        ('"part": "models"', '"part": "modles"', "modles"),
     ],
 )
 def test_a_state_that_somebody_edited_is_refused_by_its_file(tmp_path, old, new, message) -> None:
@@ -187,25 +155,6 @@ def test_a_state_that_somebody_edited_is_refused_by_its_file(tmp_path, old, new,
     with pytest.raises(DataFileError, match=message) as refused:
         begin(tmp_path, NEW.asked, 0.0)
     assert STATE_FILE in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("facts", "state"),
-    [(DeviceFacts(), PartState.NOT_TRIED), (DeviceFacts("present", count=1), PartState.NOT_ASKED)],
-)
-def test_one_device_is_not_asked_to_work_with_others_once_it_was_counted(tmp_path, facts, state) -> None:
-    """Before anybody counted the devices nobody can say that there is one."""
-    asked = replace(DONE, asked=Asked("fake", parts=("collectives",)), facts=facts)
-    begun = asked.having(PartRecord(Part.COLLECTIVES))
-    run = BringupRun(tmp_path, begun, interpreter(None), None, 0.0, float("inf"), lambda _: None)
-    assert run.run().of(Part.COLLECTIVES).state is state
-
-
-@pytest.mark.parametrize("state", [each for each in PartState if each is not PartState.DONE])
-def test_ten_answers_are_there_only_when_each_part_of_them_is_done(state) -> None:
-    """A part that was out of time, failed or was not asked for answers nothing."""
-    assert DONE.first_ended
-    assert not DONE.having(PartRecord(Part.MODELS, state)).first_ended
 
 
 @pytest.mark.parametrize("what", ["file", "other"])

@@ -43,11 +43,9 @@ def test_a_model_without_operators_leaves_no_doubt_about_fallbacks(model) -> Non
     ("name", "status", "failure", "kind", "decides"),
     [
         ("tensor.strides", Status.INFRA, None, Kind.UNKNOWN, True),
-        ("tensor.strides", Status.NOT_RUN, None, Kind.UNKNOWN, True),
         ("tensor.strides", Status.ERROR, Failure("AssertionError", "it is another"), Kind.DANGER, True),
         ("tensor.strides", Status.ERROR, RAISED, Kind.NEXT, True),
         ("allocator.snapshot", Status.ERROR, MISSING, Kind.NEXT, False),
-        ("allocator.snapshot", Status.UNSUPPORTED, None, Kind.NEXT, False),
         ("autoload.import_without_stack", Status.UNSUPPORTED, None, Kind.UNKNOWN, False),
     ],
 )

@@ -295,12 +295,8 @@ def leaves_below(pid: int) -> list[int]:
         ("--partition=nosuch", "invalid partition specified: nosuch"),
         ("--nosuch", "unrecognized option '--nosuch'"),
         ("--comment='open", "No closing quotation"),
-        ("--time=never", "Invalid --time specification"),
-        ("gpu", "Unable to open file gpu"),
         ("--test-only", "sbatch submits none with these words (sbatch: Job "),
-        ("--version", "sbatch submits none with these words (slurm-wlm "),
         ("--wrap=true", "Script arguments not permitted with --wrap option"),
-        ("--comment=a : --comment=b", "Invalid job array specification"),
     ],
 )
 def test_a_mistake_in_the_words_for_sbatch_is_said_before_anything_is_written(
@@ -435,21 +431,6 @@ def test_a_plan_of_several_devices_shows_the_jobs_of_all(sandbox: Any) -> None:
     assert not sandbox.store_path.exists()
 
 
-def test_checks_are_several_jobs_on_a_cluster_and_one_process_here(sandbox: Any) -> None:
-    """The suites of checks are large groups: on other machines as many jobs measure them at once."""
-    checks = ("plan", "conformance", "ops", "--device", "fake")
-    done = sandbox.run(*checks, "--executor", "slurm")
-    assert done.returncode == 0, done.stderr
-    jobs = re.findall(r"^job part-\d+ on fake: 1 group, (\d+) cases$", done.stdout, re.MULTILINE)
-    cases, groups = map(int, re.findall(r"^(\d+) cases in (\d+) groups", done.stdout, re.MULTILINE)[0])
-    assert len(jobs) == groups >= 10
-    assert sum(map(int, jobs)) == cases
-    assert max(map(int, jobs)) == 32
-    here = sandbox.run(*checks)
-    assert int(re.findall(r" cases in (\d+) groups", here.stdout)[0]) < groups / 2
-    assert "job part" not in here.stdout
-
-
 PAGE = Path(__file__).parents[3] / "docs/how-to/run-on-a-cluster.md"
 
 
@@ -563,21 +544,6 @@ def test_a_pool_that_is_stopped_submits_what_its_jobs_measured(
     assert len(sandbox.rows()) == 2
 
 
-def test_a_pool_whose_worker_is_killed_is_measured_whole(
-    sandbox: Any, place: Any, pool: tuple[str, ...]
-) -> None:
-    """Its result set has a row for each case, of the second attempt where the first was lost."""
-    opened = gate(sandbox, 2)
-    command = sandbox.start(*pool, "--out", "set", "--prefetch", "1", *place.words())
-    sandbox.wait_for_rows(2)
-    os.kill(running_worker(sandbox), signal.SIGKILL)
-    (opened / "open").touch()
-    told, said = command.communicate(timeout=240)
-    assert command.returncode == 0, said
-    assert json.loads(told)["state"] == "complete"
-    assert sorted(dict(row.facts)["attempt"] for row in assert_whole(sandbox)) == [1, 1, 1, 1, 1, 2]
-
-
 def test_nodes_that_are_away_for_now_are_no_mistake(sandbox: Any, place: Any) -> None:
     """All are drained when the run begins; its jobs wait for them."""
     nodes = "NodeName=one,two"
@@ -661,17 +627,6 @@ def test_the_cause_of_jobs_that_measure_nowhere_is_in_their_own_words(
     (why,) = re.findall(r"^6 infra \(lost_worker\): (.*)$", done.stderr, re.MULTILINE)
     said = f"error: {sandbox.folder().run_id} was planned by torchgauge {__version__}, and this is 9.2"
     assert why == f"FAILED (NonZeroExitCode), exit status 2: {said}"
-
-
-def test_a_command_that_no_node_has_is_one_cause(sandbox: Any, place: Any) -> None:
-    """The shell names it, whatever node and script of Slurm it is in."""
-    words = place.words(groups_per_job="2", attempts="1", torchgauge="/nowhere/torchgauge --quiet")
-    done = sandbox.measure(*SLOW, *words)
-    assert done.returncode == 3
-    assert len(lost(assert_whole(sandbox))) == 6
-    (why,) = re.findall(r"^\d+ infra \(lost_worker\): (.*)$", done.stderr, re.MULTILINE)
-    assert why.startswith("FAILED (NonZeroExitCode), exit status 127: torchgauge: ")
-    assert why.endswith("/nowhere/torchgauge: not found")
 
 
 @pytest.mark.full  # a controller that does not answer is waited for
@@ -771,11 +726,8 @@ def test_devices_of_this_machine_are_not_asked_for(sandbox: Any, place: Any) -> 
             False,
             "",
         ),
-        (("PENDING", "0", "0", "", "PartitionDown"), Stage.WAITING, "PENDING (PartitionDown)", True, ""),
-        (("COMPLETING", "0", "0", "one", "None"), Stage.RUNNING, "COMPLETING", True, "one"),
         (("NODE_FAIL", "0", "0", "one", "NodeDown"), Stage.ENDED, "NODE_FAIL (NodeDown)", True, "one"),
         (("FAILED", "0", "9", "one", "X"), Stage.ENDED, "FAILED (X), signal 9", True, "one"),
-        (("FAILED", "0", "768", "", "X"), Stage.ENDED, "FAILED (X), exit status 3", True, ""),
         (("CANCELLED", "0", "0", "", "None"), Stage.ENDED, "CANCELLED", False, ""),
         (
             ("PENDING", "1", "0", "", "BeginTime"),

@@ -28,7 +28,7 @@ from torchgauge.harness.interpreter.foreign_plugins import device_of, plugin_dev
 from torchgauge.harness.interpreter.interpreter import Interpreter, hint_for, interpreter, locate
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.run.campaigns import make_plan
-from torchgauge.records import Result, RunSettings, Status, from_plain
+from torchgauge.records import Result, RunSettings, Status
 from torchgauge.results.journal import read
 from torchgauge.results.journal_record import Kind
 from torchgauge.results.store import Store
@@ -587,13 +587,3 @@ def test_own_interpreter_without_torch_is_said_as_well(sandbox: Any) -> None:
     assert done.returncode == 2, done.stderr
     assert f"{sys.executable} has no torch\n  try: {sys.executable} -m pip install torch" in done.stderr
     assert not sandbox.store_path.exists()
-
-
-def test_plan_record_reads_back(rich: Environment) -> None:
-    """The plan of a foreign interpreter is plain data like any other."""
-    from torchgauge.records import Plan, to_plain
-
-    selection = Selection(("acme",), ("fake",), configurations=("eager",))
-    plan, _, _ = make_plan(selection, RunSettings(), python=rich.python)
-    assert from_plain(Plan, json.loads(json.dumps(to_plain(plan)))) == plan
-    assert plan.python == rich.python

@@ -15,7 +15,6 @@ import pytest
 
 from torchgauge.errors import InfrastructureError, NothingSelectedError, UsageError
 from torchgauge.harness.interpreter.install import (
-    first_reason,
     install,
     plan_installation,
     plan_text,
@@ -204,28 +203,6 @@ def test_the_command_installs_into_the_workers_interpreter(made: Path, tmp_path:
     assert (unknown.returncode, "resnet18" in unknown.stderr) == (2, True)
 
 
-BUILD = """  error: subprocess-exited-with-error
-  \u00d7 git clone did not run successfully.
-  \u2502 exit code: 128
-  \u2570\u2500> [2 lines of output]
-      fatal: unable to access it
-"""
-
-
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        ("WARNING: slow\nERROR: No matching distribution\nERROR: more", "No matching distribution"),
-        (BUILD, "git clone did not run successfully. fatal: unable to access it"),
-        ("Killed", "Killed"),
-        ("", "pip said nothing"),
-    ],
-)
-def test_the_reason_is_the_line_that_says_it(said: str, reason: str) -> None:
-    """Of a build that failed the words of what ran, else the first of pip's errors, else the last line."""
-    assert first_reason(said).startswith(reason)
-
-
 @pytest.mark.usefixtures("offline")
 def test_an_interpreter_without_torch_is_given_none(tmp_path: Path) -> None:
     """Pip would choose one; and one without pip, or models that need nothing, are told apart."""
@@ -243,20 +220,6 @@ def test_an_interpreter_without_torch_is_given_none(tmp_path: Path) -> None:
     )
     with pytest.raises(InfrastructureError, match="no working pip"):
         install(planned, print)
-
-
-def test_a_pattern_without_a_model_is_said(tmp_path: Path) -> None:
-    """It is the pattern that nothing matches, not the suite that needs nothing."""
-    words = ["suites", "install", "timm", "--models", "zzz*", "--dry-run"]
-    done = subprocess.run(
-        [sys.executable, "-m", "torchgauge.cli.main", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 5
-    assert "no model of timm matches zzz*" in done.stderr
 
 
 def test_a_conflict_is_found_by_its_metadata_in_another_interpreter(tmp_path: Path) -> None:

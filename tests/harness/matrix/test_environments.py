@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
@@ -10,9 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +18,7 @@ from waiting import wait_until
 import torchgauge
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.harness.matrix.cells import Cell
-from torchgauge.harness.matrix.environments import CellFailedError, Environments, _is, requirements_of
+from torchgauge.harness.matrix.environments import CellFailedError, Environments, _is
 
 OLD, NEW = Cell("2.9.0", (("torch", "2.9.0"),)), Cell("2.10.0", (("torch", "2.10.0"),))
 
@@ -155,51 +152,6 @@ def test_what_cannot_be_linked_is_installed(made, index):
     assert not copy.samefile(torch)
 
 
-def test_the_time_of_a_small_environment_is_not_told_by_its_bytes_alone(made):
-    """A large one took two minutes for 3 GB: this one takes more than its share, and is read in seconds."""
-    environments, _ = made
-    lock = environments.lock(OLD, (), {})
-    lines = []
-    for took in (None, 120.0):
-        if took:
-            (environments.folder / "large").mkdir()
-            text = json.dumps({"torch": "2.6.0", "download_bytes": 3_000_000_000, "seconds": took})
-            (environments.folder / "large" / "made.json").write_text(text)
-            (environments.folder / "large" / "lock.txt").write_text("torch==2.6.0")
-        lines.append(environments.plan((replace(lock, size=200_000_000),))[0])
-    assert lines[0].endswith("about 50.0 s at 19.1 MiB/s")
-    assert lines[1].endswith("about 45.3 s by those before")
-
-
-def test_a_half_made_environment_is_made_again(made):
-    """Without its marker it is never used, whatever lies in it."""
-    environments, said = made
-    lock = environments.lock(NEW, (), {})
-    there = environments.make(lock)
-    place = Path(there.python).parents[1]
-    (place / "made.json").unlink()
-    (place / "lib" / "rubbish").write_text("half")
-    assert not environments.has(lock)
-    assert environments.make(lock) == there
-    assert not (place / "lib" / "rubbish").exists()
-    assert any("made again in" in line for line in said)
-
-
-def test_two_matrices_make_one_environment(made):
-    """The second waits for the first, and takes what it made."""
-    environments, said = made
-    lock = environments.lock(NEW, (), {})
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(environments.make(lock))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 2
-    assert found[0] == found[1]
-    assert sum("ready after" in line for line in said) == 1
-
-
 MAKER = """
 import resource
 import sys
@@ -319,14 +271,6 @@ def test_versions_are_compared_as_pip_does(asked, version, same):
     assert _is(asked, version) is same
 
 
-def test_a_short_version_is_the_whole_one(made):
-    """`--torch 2.9` installs 2.9.0."""
-    environments, _ = made
-    lock = environments.lock(Cell("2.9", (("torch", "2.9"),)), (), {})
-    assert "torch==2.9.0" in lock.pins
-    assert environments.make(lock).torch == "2.9.0"
-
-
 def test_an_index_that_does_not_answer_is_no_missing_version(made, monkeypatch):
     """What pip does not find may be there: it says that the index did not answer, and names no versions."""
     environments, _ = made
@@ -338,14 +282,6 @@ def test_an_index_that_does_not_answer_is_no_missing_version(made, monkeypatch):
         with pytest.raises(CellFailedError, match="an index did not answer") as raised:
             environments.lock(Cell("2.9.7", (("torch", "2.9.7"),)), (), {})
     assert "there are" not in str(raised.value.hint)
-
-
-def test_a_wheel_for_another_python_alone_is_no_version(index, folder):
-    """Pip says so of a version of which there is no wheel for this one."""
-    path = index("torch", "2.9.0")
-    path.rename(path.with_name("torch-2.9.0-cp27-cp27m-win32.whl"))
-    with pytest.raises(CellFailedError, match="No matching distribution found for torch"):
-        Environments(folder).lock(OLD, (), {})
 
 
 def test_a_library_that_wants_another_torch_fails_its_cell(made, index):
@@ -394,18 +330,6 @@ def test_a_full_disk_is_said_before_anything_is_downloaded(made, monkeypatch):
     with pytest.raises(CellFailedError, match=r"10\.0 B are free"):
         environments.make(lock)
     assert not (environments.folder / lock.key).exists()
-
-
-def test_requirements_pin_torch_and_what_is_built_for_it():
-    """Of what nobody named, cells get torchgauge's own version; bounds come from the table of conflicts."""
-    requirements, constraints = requirements_of(
-        OLD, ("timm", "tabulate", "setuptools<81"), {"timm": "1.0.31"}
-    )
-    assert requirements == ("torch==2.9.0", "timm==1.0.31", "tabulate", "setuptools<81", "numpy")
-    assert constraints[0] == "torch==2.9.0"
-    assert "torchvision==0.24.*" in constraints
-    assert "numpy<2" in requirements_of(Cell("old", (("torch", "2.2.2"),)), (), {})[1]
-    assert "numpy<2" not in constraints
 
 
 def test_pip_reads_the_configuration_of_the_person(made):

@@ -43,14 +43,6 @@ def kept(matrix: Matrix) -> dict[str, tuple[str, bool]]:
     return {cell.label: (cell.comparison, cell.done) for cell in state.cells}
 
 
-def test_what_is_as_it_was_goes_on(matrix):
-    """Nothing is said, and nothing is given up."""
-    made, said = matrix
-    made._take(FOUND, "a")
-    assert kept(made) == {"a": ("", False), "b": ("ab-b", True), "c": ("ab-c", False)}
-    assert said == []
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [

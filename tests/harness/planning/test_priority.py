@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from torchgauge.harness.planning.forecast import Forecast
-from torchgauge.harness.planning.order import longest_first, within_budget
-from torchgauge.harness.planning.priority import Priority, choose, family
+from torchgauge.harness.planning.order import within_budget
+from torchgauge.harness.planning.priority import Priority, choose
 from torchgauge.records import DeviceTarget, Group, PlannedCase, Refusal, Status
 from torchgauge.results.durations import CaseHistory
 from torchgauge.testing import TOLERANCE, make_case, make_plan
@@ -32,26 +32,6 @@ def named(groups) -> list[str]:
 def even(groups, seconds: float = 10.0) -> Forecast:
     """A forecast in which all cases of ``groups`` take the same."""
     return Forecast({each.case.id: seconds for group in groups for each in group.cases})
-
-
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [("resnet50", "resnet"), ("hf_Bert_large", "bert"), ("BertForMaskedLM", "bert"), ("vit_base", "vit"),
-     ("timm_resnest", "resnest"), ("123", "123")],
-)  # fmt: skip
-def test_a_family_is_the_first_word_of_a_name(model, said):
-    """Numbers, sizes and the library's name before it do not count."""
-    assert family(model) == said
-
-
-def test_small_tiers_come_first_and_families_take_turns():
-    """A second model of a family waits until every family of its tier had one."""
-    groups = groups_of("resnet18", "resnet50", "vit_tiny", "vit_base", "rare")
-    tiers = dict.fromkeys([("toy", name) for name in ("resnet18", "resnet50", "vit_tiny")], "smoke")
-    choice = choose(groups, Priority(tiers), even(groups), 30.0)
-    assert named(choice.chosen) == ["resnet18", "vit_tiny", "resnet50"]
-    assert set(named(choice.left)) == {"vit_base", "rare"}
-    assert (choice.chosen_s, choice.left_s) == (30.0, 20.0)
 
 
 def test_suites_and_modes_share_the_time():
@@ -92,17 +72,6 @@ def test_every_case_has_its_turn():
     assert len(history) == len(groups)
 
 
-def test_runs_that_follow_each_other_take_turns():
-    """A quarter of an hour later what the first one measured comes after what it left."""
-    groups = groups_of(*"abcdef")
-    ids = [group.cases[0].case.id for group in groups]
-    history = {case: CaseHistory((10.0,), "pass", False, NOW - DAY) for case in ids}
-    first = choose(groups, Priority({}, history, NOW), even(groups), 30.0)
-    history |= {g.cases[0].case.id: CaseHistory((10.0,), "pass", False, NOW + 300) for g in first.chosen}
-    second = choose(groups, Priority({}, history, NOW + 900), even(groups), 30.0)
-    assert sorted(named(second.chosen)) == sorted(named(first.left))
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_a_choice_keeps_its_budget_and_loses_nothing(seed):
     """Chosen and left are the groups, each once; chosen ones fit; nothing small that would fit is left."""
@@ -127,21 +96,6 @@ def test_a_run_with_any_budget_gets_on():
     choice = choose([*groups, Group("r", (refused,))], Priority({}), even(groups), -5.0)
     assert named(choice.chosen) == ["c", "a"]
     assert named(choice.left) == ["b"]
-
-
-def test_the_longest_come_first_on_each_device():
-    """Devices keep their order, equally long groups theirs, and ids do not change."""
-    one = make_plan(*(make_case(name) for name in "abc")).groups
-    two = make_plan(*(replace(make_case(name), device=DeviceTarget("fake", 1)) for name in "abc")).groups
-    forecast = Forecast({one[1].cases[0].case.id: 90.0, two[2].cases[0].case.id: 80.0})
-    ordered, schedule = longest_first([*one, *two], replace(forecast, recorded=forecast.recorded))
-    assert sorted(group.id for group in ordered) == sorted(group.id for group in (*one, *two))
-    assert [group.device.index for group in ordered] == [one[0].device.index] * 3 + [1] * 3
-    assert schedule.known == 2
-    assert dict(schedule.expected_s) == {group.id: forecast.of_group(group) for group in ordered}
-    seconds = [forecast.of_group(group) for group in ordered]
-    assert seconds[:3] == sorted(seconds[:3], reverse=True)
-    assert seconds[3:] == sorted(seconds[3:], reverse=True)
 
 
 def test_devices_share_a_budget():

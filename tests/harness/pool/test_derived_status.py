@@ -110,20 +110,6 @@ def test_a_crash_after_all_results_is_a_teardown() -> None:
     assert (result.again, result.charged) == ([], "")
 
 
-def test_equal_crashes_have_equal_fingerprints() -> None:
-    """Crashes cluster by signal and phase."""
-    prints = {
-        (number, name): derived(phase(name, 0), status=number).outcomes[KEYS[0]].failure.fingerprint
-        for number in (signal.SIGSEGV, signal.SIGABRT)
-        for name in ("build", "eager")
-    }
-    assert len(set(prints.values())) == 4
-    assert (
-        prints[signal.SIGSEGV, "eager"]
-        == derived(phase("eager", 1), status=signal.SIGSEGV).outcomes[KEYS[1]].failure.fingerprint
-    )
-
-
 @pytest.mark.parametrize(
     ("ending", "status"),
     [

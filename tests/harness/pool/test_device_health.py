@@ -165,12 +165,6 @@ def test_what_is_no_hardware_of_its_own_is_out_of_its_run_only(device: DeviceDes
     assert health(device).gone == ""
 
 
-def test_one_that_did_not_open_is_asked_again_by_the_next_run() -> None:
-    """Nobody has to lift what the next run sees for itself."""
-    health().leave("it could not be opened")
-    assert list(quarantine.everything()) == []
-
-
 def test_a_file_that_cannot_be_read_keeps_the_device_out(tmp_path: Path) -> None:
     """Somebody wrote it, and nobody knows why."""
     folder = tmp_path / "leases"

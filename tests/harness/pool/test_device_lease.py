@@ -153,12 +153,6 @@ def test_a_killed_run_frees_the_device_with_all_that_it_left() -> None:
     assert ask().stdout == "1\n"
 
 
-def test_the_host_has_no_lease(tmp_path: Path) -> None:
-    """What others do there is measured."""
-    assert ask(torch_type="cpu").stdout == "0\n"
-    assert not (tmp_path / "leases").exists()
-
-
 def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     """With the variable that names another."""
     (tmp_path / "leases").write_text("")

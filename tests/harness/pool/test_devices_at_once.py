@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,6 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.pool.devices_at_once import DevicesAtOnce, Waiting
-from torchgauge.harness.pool.host_process import HostOptions, worker_environment
-from torchgauge.harness.pool.strays import MARK, mark_of
 from torchgauge.records import (
     Case,
     Cause,
@@ -72,11 +68,6 @@ def test_the_host_never_measures_beside_another_device() -> None:
     assert told(turns("cpu", "acc").stages()) == ["cpu", "acc"]
 
 
-def test_several_processes_have_the_cores_to_themselves() -> None:
-    """They take no turn at timing: they wait for each other."""
-    assert told(turns("acc", "acc.1", processes=2).stages()) == ["acc", "acc.1"]
-
-
 def test_what_broke_is_tried_on_another_device_of_the_kind_or_on_the_same() -> None:
     """The lowest index that is in the pool; a spare is one, a device of another kind is none."""
     both = turns("acc", "acc.1", "npu")
@@ -101,17 +92,6 @@ def test_what_no_device_is_left_for_is_not_run_with_the_reason() -> None:
     (row,) = alone.nowhere(waiting)
     assert (row.status, row.cause) == (Status.NOT_RUN, Cause.QUARANTINED)
     assert row.reason == "device 'acc' has left the pool, and no other of its kind is left: it smokes"
-
-
-def test_what_is_started_under_a_lease_bears_its_mark(tmp_path: Path) -> None:
-    """So that it is found when nobody is left to end it."""
-    lease = os.open(tmp_path, os.O_RDONLY)
-    try:
-        options = HostOptions(sys.executable, (), (), warm=True)
-        assert worker_environment(options)[MARK] == mark_of([])
-        assert worker_environment(replace(options, leases=(lease,)))[MARK] == mark_of([lease])
-    finally:
-        os.close(lease)
 
 
 def rows_by_device(sandbox: Any) -> Counter[str]:

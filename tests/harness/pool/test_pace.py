@@ -21,14 +21,6 @@ def recorded_pace(seconds: float = 10.0) -> Pace:
     return Pace.of_plan(replace(PLAN, schedule=longest_first(GROUPS, forecast)[1]))
 
 
-def test_what_is_recorded_counts_at_once():
-    """Before any group is done the forecast stands."""
-    pace = recorded_pace()
-    assert pace.expected_seconds(GROUPS[0]) == 10.0
-    assert pace.fits(GROUPS[0], 10.0)
-    assert not pace.fits(GROUPS[0], 9.0)
-
-
 def test_a_slower_machine_is_noticed():
     """After many groups of twice the time the rest is expected to take nearly twice as long."""
     pace = recorded_pace()
@@ -43,34 +35,6 @@ def test_one_hang_does_not_end_the_run():
     pace = recorded_pace()
     pace.learn(GROUPS[0], 1000.0)
     assert pace.expected_seconds(GROUPS[1]) == pytest.approx(10.0 * (50 + 20) / (10 + 20))
-
-
-def test_without_a_schedule_the_mean_counts():
-    """Nothing is known before the first group: it starts; then the mean of those before it."""
-    pace = Pace.of_plan(PLAN)
-    assert pace.expected_seconds(GROUPS[0]) is None
-    assert pace.fits(GROUPS[0], 0.0)
-    pace.learn(GROUPS[0], 4.0)
-    pace.learn(GROUPS[1], 8.0)
-    assert pace.expected_seconds(GROUPS[2]) == 6.0
-
-
-def test_only_the_first_group_starts_whatever_it_takes():
-    """However many ask at once; what is not even tried takes no time and is no first one."""
-    pace = recorded_pace()
-    pace.expected[GROUPS[0].id] = 0.0
-    assert pace.may_start(GROUPS[0], -1.0)
-    assert pace.may_start(GROUPS[1], -1.0)
-    assert not pace.may_start(GROUPS[2], 9.0)
-    assert pace.may_start(GROUPS[2], 11.0)
-
-
-def test_a_guess_counts_until_there_is_better():
-    """With nothing recorded the first group decides what the others are taken for."""
-    pace = Pace({group.id: 30.0 for group in GROUPS})
-    assert pace.expected_seconds(GROUPS[1]) == 30.0
-    pace.learn(GROUPS[0], 6.0)
-    assert pace.expected_seconds(GROUPS[1]) == 6.0
 
 
 def test_a_smaller_group_takes_the_place_of_one_that_does_not_fit():

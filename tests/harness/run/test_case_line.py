@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from torchgauge.harness.run.case_line import Naming, case_line, ratio_text
+from torchgauge.harness.run.case_line import case_line, ratio_text
 from torchgauge.records import Better, Modifier, Result, Status, Summary
-from torchgauge.testing import make_case, make_plan, make_result
-
-LONG = "deit_tiny_patch16_224.fb_in1k_and_more"
+from torchgauge.testing import make_case, make_result
 
 
 def summary(
@@ -67,26 +65,3 @@ def test_a_doubtful_number_says_so_on_its_line() -> None:
     assert line(row("inductor", *found, **both)).endswith("unsteady, degraded (2 operators ran on the host)")
     failed = make_result(make_case(configuration="inductor"), Status.INFRA, reason="clocks contradict")
     assert line(failed) == "[2/24] noop inductor: infra (clocks contradict)"
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_a_line_is_no_wider_than_the_terminal(width: int) -> None:
-    """The reason gives way before the names, and these before a number."""
-    found = (summary("latency", 0.0301), summary("speedup", 1.13, 1.1, 1.15))
-    for name in ("noop", LONG, LONG * 3):
-        for fields in ({}, DOUBT):
-            said = line(row("inductor-max-autotune", *found, model=name, **fields), width)
-            assert len(said) <= width
-            assert "30" in said
-            assert ("1.1x [1.10, 1.15], unsteady" if fields else "1.13x [1.10, 1.15]") in said
-
-
-def test_what_all_cases_share_is_in_no_name() -> None:
-    """One suite, mode, dtype and device are said once; those that differ tell the cases apart."""
-    alike = make_plan(make_case(), make_case("sum"))
-    assert Naming.of_plan(alike).shared(alike) == "toy, inference, float32, on fake"
-    assert Naming.of_plan(alike).model(alike.cases[1].case) == "sum"
-    two = make_plan(make_case(), make_case(mode="training", dtype="bfloat16"))
-    naming = Naming.of_plan(two)
-    assert naming.shared(two) == "toy, on fake"
-    assert naming.model(two.cases[1].case) == "noop training bfloat16"

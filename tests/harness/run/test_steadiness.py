@@ -26,15 +26,6 @@ def found(
 STEADY = (1.0, 1.02, 0.98, 1.01, 0.99, 1.0, 1.03, 0.97, 1.0, 1.0, 1.01, 0.99)
 
 
-def test_steady_samples_are_not_in_doubt() -> None:
-    """With or without knowledge of contention; and a row that was not timed has no times to doubt."""
-    assert found(*STEADY) == ""
-    assert found(*STEADY, contention=(0.0,) * 12) == ""
-    assert doubts([], [], {}) == ""
-    absent = [Measurement("latency", "s", absent="not timed")]
-    assert doubts(absent, summaries(absent, 0.95), {}) == ""
-
-
 def test_samples_that_say_as_little_as_five_are_in_doubt() -> None:
     """A slow machine that becomes slower: the interval is narrow, and the next minute lies outside of it."""
     drift = [1.0 + 0.001 * number for number in range(12)]
@@ -91,11 +82,6 @@ def around(counted: tuple[int, ...], contended: tuple[int, ...]) -> str:
     return doubts(measured, summaries(measured, 0.95), {})
 
 
-def test_clean_blocks_stand_for_themselves_once_others_have_left() -> None:
-    """Six of them do, however many were thrown out while others still worked."""
-    assert around(tuple(range(50, 56)), tuple(range(50))) == ""
-
-
 def test_clean_blocks_between_contended_ones_are_in_doubt() -> None:
     """They begin with the caches of others: with four busy neighbours they were seen 15 to 20 % slower."""
     text = "others had one of its cores for 90% of the time in 12 of 18 blocks"
@@ -109,14 +95,6 @@ def test_a_device_whose_own_clock_is_steady_did_not_notice_the_host() -> None:
     assert found(*STEADY, contention=taken, device=STEADY) == ""
     wide = tuple(1.0 + 0.3 * (number % 3) for number in range(12))
     assert "others had" in found(*STEADY, contention=taken, device=wide)
-
-
-def test_more_threads_than_cores_wait_for_each_other() -> None:
-    """A configuration that asks for that gets it, as long as nobody else works."""
-    taken = (0.5,) * 12
-    assert found(*STEADY, contention=taken, threads=8, cpus="0-1", others_cores=0.02) == ""
-    assert "others had" in found(*STEADY, contention=taken, threads=8, cpus="0-1", others_cores=0.9)
-    assert "others had" in found(*STEADY, contention=taken, threads=2, cpus="0-1", others_cores=0.02)
 
 
 def test_what_the_hypervisor_and_the_quota_take_is_said() -> None:

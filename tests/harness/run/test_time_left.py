@@ -20,23 +20,6 @@ def plan(*seconds: float, known: int = 0) -> Plan:
     return replace(made, schedule=Schedule("longest", expected, known))
 
 
-def test_nobody_knows_before_the_first_row_of_a_plan_that_knows_nothing() -> None:
-    """With recorded durations there is an answer from the start."""
-    made = plan(30.0, 30.0)
-    left = TimeLeft.of_plan(made)
-    left.heard(made.groups[0], 5.0)
-    assert left.seconds(0.0, 10.0) is None
-    assert TimeLeft.of_plan(plan(30.0, 30.0, known=2)).seconds(0.0, 0.0) == pytest.approx(60.0)
-
-
-def test_a_plan_that_takes_no_time_has_no_time_left() -> None:
-    """All checks of a device without torch are unsupported, which is known beforehand."""
-    made = plan(0.0, 0.0, known=2)
-    left = TimeLeft.of_plan(made)
-    left.ended(made.groups[0].id, 2.0)
-    assert left.seconds(0.0, 2.0) == 0.0
-
-
 def test_what_a_device_took_says_most_of_the_rest_of_it() -> None:
     """A device that compiles nothing took 5 s where the one before it took 60: nobody waits for a minute."""
     names = [f"{device}{number}" for device in ("slow", "fast") for number in range(3)]
@@ -89,27 +72,3 @@ def test_it_is_within_thirty_percent_from_the_first_answer_on(at_once: int) -> N
     errors = _errors(durations, at_once, [60.0] * GROUPS)[:-1]
     assert errors
     assert all(0.7 < error < 1.3 for error in errors), errors
-
-
-def test_the_quick_groups_that_end_first_make_no_answer_of_minutes_for_a_run_of_many() -> None:
-    """Two groups of 5 s ended beside slow ones. The estimate was 2 min 40 s for a run of 22 min."""
-    durations = [60.0, 5.0, 5.0, 40.0] * 8
-    errors = _errors(durations, 2, [30.0] * len(durations))
-    assert min(errors[:5]) > 0.5, errors
-
-
-def test_groups_of_other_sizes_count_by_what_is_expected_of_them() -> None:
-    """Long ones first: the short rest takes less than as many long ones would."""
-    durations = [85.0, 75.0, 60.0, 45.0, 35.0, 20.0, 15.0, 10.0]
-    errors = _errors(durations, 3, [2 * each for each in durations])[:-1]
-    assert errors
-    assert all(0.7 < error < 1.3 for error in errors), errors
-
-
-def test_a_run_that_goes_on_has_no_more_than_its_share_left() -> None:
-    """Half was done before: one of two groups that ends leaves none."""
-    made = plan(30.0, 30.0)
-    left = TimeLeft.of_plan(made, share=0.5)
-    left.heard(made.groups[1], 0.0)
-    left.ended(made.groups[1].id, 30.0)
-    assert left.seconds(0.0, 30.0) == 0.0

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +75,6 @@ def groups(*devices: str, **chosen: Any) -> Any:
     return all_groups(selection, DEVICES, SUITES)
 
 
-def test_the_number_of_processes_is_part_of_the_case() -> None:
-    """The entry's own, or the one that is named; each point stands there once."""
-    own = groups("cpu", models=("collectives-all_reduce",))
-    more = groups("cpu", models=("collectives-all_reduce",), processes=5)
-    assert {each.workload.processes for each in own} == {2}
-    assert {each.workload.processes for each in more} == {5}
-    assert len(own) == len(more) == 2
-    assert all("processes=5" in each.cases[0].case.id for each in more)
-
-
 def test_a_selection_without_several_processes_refuses_their_number(sandbox: Any) -> None:
     """It would be ignored."""
     done = sandbox.run("plan", "toy", "--device", "cpu", "--processes", "2")
@@ -137,16 +126,3 @@ def test_a_launcher_is_refused_where_processes_share_nothing(sandbox: Any, tmp_p
         assert "the same command without the launcher" in done.stderr
     rank_devices.refuse_launched({**variables, "WORLD_SIZE": "1"})
     rank_devices.refuse_launched({"WORLD_SIZE": "2"})
-
-
-def test_each_process_has_a_device_of_its_own() -> None:
-    """Where it is not the host's; and each a folder for what it compiles."""
-    from torchgauge.harness.job import Job
-    from torchgauge.harness.pool.rank_run import _job_of
-    from torchgauge.records import DeviceTarget, RunSettings
-
-    job = Job("measure", DeviceTarget("cuda", 1), "", RunSettings(), "", "", cache="c")
-    job = replace(job, processes=3)
-    assert [_job_of(job, rank, rank).device.index for rank in range(3)] == [1, 2, 3]
-    assert [_job_of(job, rank, 0).device.index for rank in range(3)] == [1, 1, 1]
-    assert len({_job_of(job, rank, 0).cache for rank in range(3)}) == 3

@@ -83,11 +83,6 @@ def test_the_band_finds_a_wrong_sign_and_a_wrong_rate(words: dict[str, Any], fac
     assert not _trained(words, factor, torch.float32).ok
 
 
-def test_the_band_has_room_for_bfloat16() -> None:
-    """Its rounding is what a band has to allow at least."""
-    assert _trained({}, 1.0, torch.bfloat16).ok
-
-
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
     """Small products on several threads of a busy machine wait for each other."""
@@ -264,15 +259,6 @@ def test_an_optimizer_that_climbs_is_never_timed(rows: dict[str, Result]) -> Non
     assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
     assert "the band is 5.0%" in row.reason
     assert "latency" not in numbers(row)
-
-
-def test_other_scenarios_take_no_optimizer(sandbox: Any) -> None:
-    """The plan says so: nothing is built."""
-    words = ("--models", "mlp", "--mode", "training", "--config", "optim-adamw-8bit", "--device", "cpu")
-    sandbox.measure("toy", *words)
-    (row,) = sandbox.rows()
-    assert row.status is Status.UNSUPPORTED
-    assert "loss_curve does" in row.reason
 
 
 def test_without_torchao_the_row_says_what_to_type(sandbox: Any, tmp_path: Path) -> None:

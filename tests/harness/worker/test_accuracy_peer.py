@@ -65,11 +65,8 @@ def apart(times: float, shape: tuple[int, ...] = (2000,), dtype: Any = None) -> 
     [
         (1.9, (2000,), "float32", True),
         (2.2, (2000,), "float32", False),
-        (2.2, (999,), "float32", True),
         (2.2, (1000, 2, 1, 1), "float32", True),
-        (2.2, (2000,), "bfloat16", True),
         (3.3, (2000,), "bfloat16", False),
-        (3.3, (999,), "float32", False),
     ],
 )
 def test_how_much_worse_than_eager_is_allowed(
@@ -102,24 +99,6 @@ def test_one_wrong_element_hides_in_a_large_tensor(both: Any) -> None:
     found[7] += 0.05
     assert both(truth.float(), found, truth) == (True, True)
     assert both(truth.float(), found) == (False, True), "without float64 ours sees it, a cosine does not"
-
-
-def test_no_elements_are_right(both: Any) -> None:
-    """Agreement: an empty tensor of the right shape has nothing wrong in it."""
-    assert both(torch.empty(0, 3), torch.empty(0, 3), torch.empty(0, 3, dtype=torch.float64)) == (True, True)
-
-
-def test_a_better_result_than_a_broken_reference_passes(both: Any) -> None:
-    """Agreement: where eager is NaN and float64 is not, a result near float64 is right.
-
-    In a run it does not come to that: a NaN in eager ends the group, with cause ``nonfinite``, because the
-    model is what is wrong. Until 2026-11 our rule failed such a result.
-    """
-    truth = torch.ones(2000, dtype=torch.float64)
-    eager = truth.float()
-    eager[0] = torch.nan
-    assert both(eager, truth.float(), truth) == (True, True)
-    assert both(eager, 1.1 * truth.float(), truth) == (False, False)
 
 
 # --- PyTorch's passes, ours does not ---------------------------------------------------------------
@@ -215,8 +194,6 @@ def test_masks_are_exact(both: Any) -> None:
         ("timm", "mobilenetv3_large_100", "training", 1e-2, 4e-2),
         ("huggingface", "GPT2ForSequenceClassification", "inference", 4e-3, 5e-3),
         ("huggingface", "MT5ForConditionalGeneration", "training", 2e-2, 2e-2),
-        ("huggingface", "BertForMaskedLM", "inference", 1e-3, 1e-3),
-        ("timm", "mobilenetv2_100", "training", 1e-2, 1e-2),
     ],
 )
 def test_tolerances_of_listed_models(  # noqa: PLR0917  a table

@@ -31,11 +31,8 @@ def failed(message: str, kind: type[Exception] = RuntimeError, cause: Exception 
     ("first", "second"),
     [
         ("tensor at 0x7f3a2c001e40 is gone", "tensor at 0x55d0c0ffee00 is gone"),
-        ("cannot open /home/ann/models/a.bin", "cannot open /srv/ci/cache/b.bin"),
         ("expected size 128 but got 256", "expected size 4 but got 9"),
-        ("loss is 1.5e-3", "loss is 2.25"),
         ("shapes 302340x64 and 5x3", "shapes 24x64 and 5x3"),
-        ("two\n  lines", "two lines"),
     ],
 )
 def test_equal_causes_have_equal_fingerprints(first, second) -> None:
@@ -61,15 +58,9 @@ def test_other_causes_have_other_fingerprints(first, second) -> None:
     ("message", "operator"),
     [
         ("Could not run 'aten::gelu' with arguments from the 'X' backend. This could be", "aten::gelu"),
-        (
-            "Could not run 'aten::_foo.Tensor_out' with arguments from the 'Meta' backend",
-            "aten::_foo.Tensor_out",
-        ),
         ("The operator 'aten::foo' is not currently implemented for the X device. If you", "aten::foo"),
-        ("The operator 'torchvision::nms' is not currently supported on the X backend", "torchvision::nms"),
         ("\"addmm_impl_cpu_\" not implemented for 'Half'", "addmm_impl_cpu_"),
         ("aten::erfinv is not implemented for this device", "aten::erfinv"),
-        ("CUDA error: device-side assert", ""),
         ("the operator is not implemented", ""),
     ],
 )
@@ -86,14 +77,6 @@ def test_a_missing_operator_is_found_behind_the_compiler() -> None:
     assert "caused by NotImplementedError" in failure.message
 
 
-def test_a_failure_fits_into_a_row() -> None:
-    """Endless messages are cut, an empty one is replaced by the type."""
-    long = failed("x" * 100_000)
-    assert len(long.message) == 2000
-    assert len(long.traceback) <= 12000
-    assert failed("").message == "RuntimeError"
-
-
 def after(error: Exception, handled: Exception, *, meant: bool = False) -> Exception:
     """``error`` as it is raised while ``handled`` is being handled, or from it where that is ``meant``."""
     error.__context__ = handled
@@ -108,13 +91,6 @@ def after(error: Exception, handled: Exception, *, meant: bool = False) -> Excep
         (ModuleNotFoundError("no", name="x"), Phase.BUILD, Status.SKIPPED, Cause.MISSING_PACKAGE),
         (ModuleNotFoundError("no", name="x"), Phase.EAGER, Status.ERROR, None),
         (ModuleNotFoundError("no", name="torch.nn.x"), Phase.BUILD, Status.ERROR, None),
-        (ModuleNotFoundError("could not import X of a library"), Phase.BUILD, Status.ERROR, None),
-        (
-            ImportError("cannot import name 'X' from 'torch.nn'", name="torch.nn"),
-            Phase.BUILD,
-            Status.ERROR,
-            None,
-        ),
         (
             after(RuntimeError("needs x"), ModuleNotFoundError("no", name="x"), meant=True),
             Phase.BUILD,
@@ -122,12 +98,6 @@ def after(error: Exception, handled: Exception, *, meant: bool = False) -> Excep
             Cause.MISSING_PACKAGE,
         ),
         (after(RuntimeError("no"), ModuleNotFoundError("no", name="x")), Phase.BUILD, Status.ERROR, None),
-        (
-            after(ImportError("no X", name="torch.nn"), ModuleNotFoundError("no", name="x")),
-            Phase.BUILD,
-            Status.ERROR,
-            None,
-        ),
         (
             after(ImportError("pip install x"), ModuleNotFoundError("no", name="x")),
             Phase.BUILD,
@@ -137,10 +107,8 @@ def after(error: Exception, handled: Exception, *, meant: bool = False) -> Excep
         (gaierror(-2, "unknown name"), Phase.BUILD, Status.SKIPPED, Cause.NO_NETWORK),
         (after(URLError("u"), gaierror(-2, "no")), Phase.BUILD, Status.SKIPPED, Cause.NO_NETWORK),
         (after(ValueError("bug"), gaierror(-2, "no")), Phase.BUILD, Status.ERROR, None),
-        (after(FileNotFoundError(2, "no copy"), gaierror(-2, "no")), Phase.BUILD, Status.ERROR, None),
         (ConnectionRefusedError(111, "its own server"), Phase.BUILD, Status.ERROR, None),
         (NotImplementedError("no such mode"), Phase.BUILD, Status.ERROR, None),
-        (NotImplementedError("no kernel"), Phase.EAGER, Status.ERROR, None),
         (MemoryError(), Phase.EAGER, Status.OOM, Cause.DEVICE),
         (
             type("OfflineModeIsEnabled", (ConnectionError,), {})(),

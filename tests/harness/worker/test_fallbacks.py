@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from torchgauge.harness.worker import profiled_step
 from torchgauge.harness.worker.closer_look import UNFINISHED
-from torchgauge.harness.worker.fallbacks import FALLBACK_COPY, SWITCHED_OFF, UNKNOWN, read
+from torchgauge.harness.worker.fallbacks import SWITCHED_OFF, UNKNOWN
 from torchgauge.records import Modifier, Result, Status
 
 DEVICE = "npusim"
@@ -19,99 +18,6 @@ FALLBACKS = "fallback_ops=aten::gelu+aten::gelu_backward"
 needs_device = pytest.mark.skipif(
     importlib.util.find_spec("torchgauge_npusim") is None, reason="the simulated device is not installed"
 )
-
-# --- reading a profile ---------------------------------------------------------------------------
-
-
-def nested(rows: list[tuple[int, int, int, str, bool]]) -> list[profiled_step.Event]:
-    """Events of which the rest does not matter."""
-    return profiled_step.nested(profiled_step.Span(*row) for row in rows)
-
-
-def no_kernel(*names: str) -> Callable[[str], bool]:
-    """A device that serves ``names`` by its backend's fallback only."""
-    return lambda name: name in names
-
-
-def test_a_fallback_is_the_operator_around_its_copies() -> None:
-    """Two copies of one call are one call; names are sorted by time, and overlapping times count once."""
-    ms = 1_000_000
-    events = nested(
-        [
-            (1, 0, 10 * ms, "aten::layer", False),
-            (1, 1 * ms, 3 * ms, "aten::topk", False),
-            (1, 1 * ms, 2 * ms, FALLBACK_COPY, False),
-            (1, 2 * ms, 3 * ms, FALLBACK_COPY, False),
-            (1, 4 * ms, 8 * ms, "aten::sort", False),
-            (1, 4 * ms, 5 * ms, FALLBACK_COPY, False),
-            (2, 4 * ms, 7 * ms, "aten::topk", False),
-            (2, 5 * ms, 6 * ms, FALLBACK_COPY, False),
-        ]
-    )
-    found = read(events, 0.012, no_kernel())
-    assert found.names == ("aten::topk", "aten::sort")
-    assert found.calls == 3
-    assert found.share == pytest.approx(0.5)  # 2 ms of topk, then 4 ms in which both run
-    assert found.unproven == ()
-
-
-def test_a_copy_without_an_operator_around_it_is_counted() -> None:
-    """The step's own regions are no operators: the copy alone is charged, without a name."""
-    events = nested(
-        [(1, 0, 10_000, "autograd::engine::evaluate_function: X", False), (1, 10, 20, FALLBACK_COPY, False)]
-    )
-    found = read(events, 1.0, no_kernel())
-    assert found.names == ("an operator without a name",)
-    assert found.share == pytest.approx(1e-8)
-
-
-@pytest.mark.parametrize(
-    ("around", "copy", "converts", "proves"),
-    [
-        ("aten::_to_copy", "aten::_copy_from", False, True),
-        ("aten::_to_copy", "aten::_copy_from", True, False),  # autocast converts on the device
-        ("aten::clone", "aten::_copy_from", False, False),  # autograd keeps what is overwritten
-        ("aten::to", "aten::_copy_from_and_resize", False, True),
-    ],
-)
-def test_a_move_proves_only_what_has_no_kernel(around: str, copy: str, converts: bool, proves: bool) -> None:
-    """Between devices it is the fallback's; within the device, or below another operator, it is not."""
-    events = nested(
-        [
-            (1, 50, 90, "aten::erf", False),
-            (1, 60, 70, around, False),
-            (1, 62, 68, copy, converts),
-        ]
-    )
-    assert bool(read(events, 1.0, no_kernel("aten::erf")).names) is proves
-    assert read(events, 1.0, no_kernel()).names == ()
-
-
-def test_a_registered_fallback_without_a_copy_accuses_nobody() -> None:
-    """It is counted apart, and what it calls inside is not counted with it."""
-    events = nested(
-        [(1, 0, 40, "aten::erf", False), (1, 10, 20, "aten::add", False), (1, 50, 60, "aten::mm", False)]
-    )
-    found = read(events, 1.0, no_kernel("aten::erf", "aten::add"))
-    assert (found.names, found.unproven, found.text) == ((), ("aten::erf",), "")
-    assert found.facts == {
-        "fallback_ops": 0,
-        "fallback_calls": 0,
-        "fallback_share": 0.0,
-        "fallback_unproven": 1,
-        "fallback_unproven_names": "aten::erf",
-    }
-
-
-def test_a_row_holds_the_largest_names_only() -> None:
-    """However many operators fell back, the number is whole and the list is capped."""
-    spans = [(1, 100 * n, 100 * n + 50 - n, f"aten::op{n}", False) for n in range(30)]
-    copies = [(1, 100 * n + 1, 100 * n + 2, FALLBACK_COPY, False) for n in range(30)]
-    found = read(nested(spans + copies), 1e-3, no_kernel())
-    assert found.facts["fallback_ops"] == 30
-    assert str(found.facts["fallback_names"]).split(", ") == [f"aten::op{n}" for n in range(10)]
-    assert found.text.startswith("30 operators (under 1% of the step) ran on the host: aten::op0, ")
-
 
 # --- one step of a real device -------------------------------------------------------------------
 

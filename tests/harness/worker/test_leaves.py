@@ -22,10 +22,7 @@ def seen(child: Callable[..., Any]) -> dict[str, Any]:
     [
         ("tensor", {"out": PAIR}, 2),
         ("containers", {"out.a.0": PAIR, "out.a.1.0": PAIR, "out.b.1": "2.5"}, 5),
-        ("named tuple", {"out.0": PAIR, "out.1": "1"}, 3),
-        ("deque", {"out.0": PAIR}, 2),
         ("dataclass", {"out.first": PAIR, "out.second.first": "'word'", "out.second.second": "2"}, 4),
-        ("namespace", {"out.a": PAIR}, 2),
         (
             "object",
             {"out.keys": PAIR, "out.values.0": PAIR, "out.kind": "'Layer'", "out.dtype": "'torch.float32'"},
@@ -37,13 +34,6 @@ def seen(child: Callable[..., Any]) -> dict[str, Any]:
         ("words", {"out.0": "'text'", "out.1": "b'bytes'", "out.2": "'Colour.RED'"}, 3),
         ("set", {"out.0": "3", "out.1": "'a'", "out.2": "'b'"}, 3),
         ("array", {"out": "torch.float64 [2, 3]"}, 6),
-        ("array scalar", {"out": "torch.float32 []"}, 1),
-        ("long floats", {"out": "torch.float64 [2]"}, 2),
-        ("other byte order", {"out": "torch.int32 [2]"}, 2),
-        ("array of words", {"out.0": "'a'", "out.1": "'bc'"}, 2),
-        ("array of objects", {"out.0": PAIR}, 2),
-        ("structured array", {"out.a": PAIR, "out.b": "torch.int64 [2]"}, 4),
-        ("dates", {"out.unit": "'datetime64[D]'", "out.ticks": "torch.int64 [1]"}, 2),
         ("sparse", {"out.indices": "torch.int64 [2, 3]", "out.values": "torch.float32 [3]"}, 9),
         (
             "compressed",
@@ -66,12 +56,6 @@ def seen(child: Callable[..., Any]) -> dict[str, Any]:
             6,
         ),
         ("masked array", {"out.mask": "torch.bool [2]", "out.values": "torch.float64 [2]"}, 4),
-        (
-            "keys of several kinds",
-            {"out.0.5": "1", "out.(0, 'a')": "2", "out.b'b'": "3", "out.tuple3": "4"},
-            4,
-        ),
-        ("keys that are objects", {"out.Tensor0": "1", "out.dtype1": "2"}, 2),
         ("nothing", {}, 0),
         ("module", {"out.weight": "torch.float32 [1, 2]", "out.bias": "torch.float32 [1]"}, 3),
     ],
@@ -97,12 +81,10 @@ def test_a_cache_is_seen_by_its_tensors(seen: dict[str, Any]) -> None:
     ("value", "said"),
     [
         ("generator", "out.rows.1 is a builtins.generator"),
-        ("function", "out.0 is a builtins.builtin_function_or_method"),
         ("lambda", "out.second is a builtins.function"),
         ("bare object", "out.0 is a builtins.object"),
         ("set of tensors", "out is a builtins.set"),
         ("meta tensor", "out is a tensor without data (device meta)"),
-        ("voids", "out is a numpy.ndarray of dtype |V4"),
         ("without end", "out is a value with more than 100,000 parts"),
     ],
 )

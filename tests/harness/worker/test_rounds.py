@@ -67,14 +67,6 @@ def test_steady_samples_end_early() -> None:
     assert LEAST_SHARE * BUDGET < now < 1.3 * LEAST_SHARE * BUDGET
 
 
-def test_nothing_ends_in_the_first_moments() -> None:
-    """However precise fast samples are, half of the budget is taken: machines have regimes."""
-    stopped, (series,), now = play(wall_times(0.002, step_s=0.002))
-    assert stopped == "precision"
-    assert LEAST_SHARE * BUDGET <= now < 1.3 * LEAST_SHARE * BUDGET
-    assert len(series.wall) > 500
-
-
 def test_samples_that_resemble_each_other_take_thirty_rounds() -> None:
     """Where a machine drifts, few samples in a row agree with each other and not with what comes."""
     drift = [0.05 * (1.0 + 0.0001 * number) for number in range(1000)]
@@ -93,16 +85,6 @@ def test_very_slow_steps_end_at_the_ceiling() -> None:
     assert now > CEILING * BUDGET
     stopped, (series,), _ = play(wall_times(0.1, step_s=HARD_CEILING * BUDGET))
     assert (stopped, len(series.wall)) == ("budget", 3)
-
-
-def test_slow_steps_that_resemble_each_other_are_sampled_on() -> None:
-    """Twelve of them say little: up to thirty are taken, and never more than 24 budgets."""
-    slow = [CEILING * BUDGET / 11 * (1.0 + 0.001 * number) for number in range(100)]
-    stopped, (series,), _ = play(slow)
-    assert (stopped, len(series.wall)) == ("budget", ALIKE_ROUNDS)
-    stopped, (series,), now = play([2 * each for each in slow])
-    assert stopped == "budget"
-    assert HARD_CEILING * BUDGET < now < HARD_CEILING * BUDGET + 3 * slow[0]
 
 
 def visits(step_s: float, rounds: int) -> list[float]:
@@ -129,23 +111,6 @@ def test_short_rounds_come_in_visits_apart_from_each_other() -> None:
     assert visits(0.5, 100) == []
 
 
-def test_a_pause_is_no_time_of_sampling() -> None:
-    """Budget and floor count what was sampled."""
-    counted = Rounds([Series("0", lambda: None)], SETTINGS, SharedBudget(), 0.0, BUDGET)
-    before = counted.deadline
-    counted.rested(4.0)
-    assert (counted.began, counted.deadline) == (4.0, before + 4.0)
-
-
-def test_wide_samples_spend_their_budget_and_no_more() -> None:
-    """Without a shared budget the budget is the end, as soon as the smallest number of rounds is there."""
-    stopped, _, now = play(wall_times(0.3))
-    assert stopped == "budget"
-    assert BUDGET < now < BUDGET + 0.2
-    stopped, (slow,), now = play(wall_times(0.3, step_s=0.2))
-    assert (stopped, len(slow.wall)) == ("budget", 16)
-
-
 def test_a_precise_series_leaves_the_others_alone() -> None:
     """Of three, the one that is precise and paired precisely is not run any more; the first one is."""
     base = wall_times(0.002, seed=1)
@@ -169,22 +134,6 @@ def test_time_that_was_left_goes_where_the_interval_is_wide(tmp_path: Path) -> N
     near = replace(SETTINGS, precision_target=0.08)
     _, _, now = play(wall_times(0.3), shared_budget=shared_budget, settings=near)
     assert now < BUDGET + 0.2
-
-
-def test_a_shared_budget_holds_what_was_put_in(tmp_path: Path) -> None:
-    """Seconds add up, overruns are paid from it, it is never below nothing, and damage empties it."""
-    shared_budget = SharedBudget(str(tmp_path / "shared_budget"))
-    assert shared_budget.seconds() == 0.0
-    shared_budget.settle(2.0)
-    shared_budget.settle(1.5)
-    assert SharedBudget(shared_budget.path).seconds() == 3.5
-    shared_budget.settle(-10.0)
-    assert shared_budget.seconds() == 0.0
-    Path(shared_budget.path).write_text("nan")
-    assert shared_budget.seconds() == 0.0
-    SharedBudget().settle(5.0)
-    assert SharedBudget().seconds() == 0.0
-    assert [file.name for file in tmp_path.iterdir()] == ["shared_budget"]
 
 
 def play_beside(others: float, settings: RunSettings = SETTINGS, shared_budget: SharedBudget | None = None):
@@ -232,11 +181,3 @@ def test_all_groups_of_a_run_share_their_patience(tmp_path: Path) -> None:
     assert times[0] == pytest.approx(BUDGET + 10.0, abs=0.5)
     assert max(times[1:]) < 12 * 0.4 + PATIENCE_SHARE * BUDGET + 0.5
     assert shared_budget.seconds() == 0.0
-
-
-def test_a_quiet_group_waits_for_nobody(tmp_path: Path) -> None:
-    """Blocks without contention, and blocks of a system that does not count it, end as they did."""
-    stopped, series, now = play_beside(0.0)
-    assert stopped == "precision"
-    assert now < BUDGET
-    assert not series.contended

@@ -36,20 +36,6 @@ def test_they_count_in_their_order_where_the_clean_ones_are_too_few() -> None:
     assert not series.contended
 
 
-def test_a_device_without_events_stays_without() -> None:
-    """Counting contended blocks invents no event time."""
-    series = series_of(0.5, 0.0, device=False)
-    series.settle(0.95)
-    assert (series.wall, series.device) == ([1, 2], [])
-
-
-def test_where_nobody_counts_every_block_does() -> None:
-    """No contention is known, so none is stored and no block is left out."""
-    series = series_of(None, None)
-    series.settle(0.95)
-    assert (series.wall, series.contention, series.contended) == ([1, 2], {}, {})
-
-
 def test_blocks_with_a_lower_clock_stand_apart_and_are_told() -> None:
     """They count where the others are too few, and the facts say how many do."""
     series = series_of(*[0.0] * 6)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,10 +14,9 @@ import pytest
 from torchgauge.devices.fake import FakeEventTimer, FakeSession
 from torchgauge.harness.worker import timing
 from torchgauge.harness.worker.contention import Contention
-from torchgauge.harness.worker.rounds import LONGEST_REST_S, VISITS
 from torchgauge.harness.worker.run_queue import RunQueue
 from torchgauge.harness.worker.series import Series
-from torchgauge.harness.worker.timing import SETTLING_S, measure, steps_per_block, time_block, warm_up
+from torchgauge.harness.worker.timing import measure, time_block, warm_up
 from torchgauge.records import RunSettings
 
 SETTINGS = RunSettings(
@@ -45,13 +41,6 @@ class Listener(FakeSession):
         self.heard.append("sync")
 
 
-class Eventless(FakeSession):
-    """A device without events."""
-
-    def event_timer(self) -> None:
-        return None
-
-
 def series(key: str = "a", step=lambda: None, **fields) -> Series:
     """A series that does nothing unless it is told."""
     return Series(key, step, **fields)
@@ -73,15 +62,6 @@ def test_a_block_gives_seconds_per_step() -> None:
     assert 0.004 <= block.wall <= a_fifth
     assert 0.004 <= block.device <= a_fifth
     assert block.cpu < 0.004
-
-
-@pytest.mark.parametrize(
-    ("step_s", "block_s", "steps"),
-    [(1.0, 0.002, 1), (0.002, 0.002, 1), (0.0005, 0.002, 5), (0.0, 1.0, 1_000_000)],
-)
-def test_short_steps_share_a_block(step_s, block_s, steps) -> None:
-    """As many steps as last the block's length at least, and no more than a million."""
-    assert steps_per_block(step_s, block_s) == steps
 
 
 class ScriptedTime:
@@ -116,26 +96,6 @@ def test_warm_up_ends_when_times_no_longer_fall(monkeypatch) -> None:
     warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=5.0))
     assert one.warmup == "steady"
     assert len(calls) > 10
-
-
-def test_warm_up_ends_with_its_budget(monkeypatch) -> None:
-    """A step that keeps getting faster stops the warm-up by the clock, and the series says so."""
-    clock, pause = ScriptedTime(), iter(0.02 * 0.9**n for n in range(1000))
-    monkeypatch.setattr(timing, "time", clock)
-    one = series(step=lambda: clock.pass_(next(pause)))
-    warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=0.05))
-    assert one.warmup == "budget"
-
-
-def test_warm_up_sizes_the_block(monkeypatch) -> None:
-    """Afterwards a block of the series lasts at least the least block."""
-    clock = ScriptedTime()
-    monkeypatch.setattr(timing, "time", clock)
-    one = series(step=lambda: clock.pass_(0.0003))
-    settings = replace(SETTINGS, min_block_s=0.002)
-    warm_up(one, FakeSession(), settings)
-    wall = time_block(one.step, one.inner, FakeSession()).wall * one.inner
-    assert settings.min_block_s <= wall < 2 * settings.min_block_s
 
 
 def test_blocks_of_an_accelerator_hide_its_late_first_kernel(monkeypatch) -> None:
@@ -186,20 +146,6 @@ def test_rounds_interleave_in_random_order() -> None:
     assert order(1) != first
 
 
-def test_the_series_is_pointed_at_before_it_runs() -> None:
-    """Whoever watches knows which series' steps run, also when they kill the process."""
-    seen: list[str] = []
-
-    @contextmanager
-    def running(name: str) -> Iterator[None]:
-        seen.append(name.upper())
-        yield
-
-    all_series = [series(n, lambda n=n: seen.append(n), running=partial(running, n)) for n in "ab"]
-    measure(all_series, FakeSession(), replace(SETTINGS, max_blocks=3))
-    assert all(seen[n] == seen[n + 1].upper() for n in range(0, len(seen), 2))
-
-
 @pytest.mark.parametrize(
     ("changes", "reason", "blocks"),
     [
@@ -241,55 +187,6 @@ def test_a_series_that_raises_leaves_the_others_alone() -> None:
     assert len(good.wall) > 2
 
 
-class Absent(Contention):
-    """A machine whose others are let in: how often and for how long."""
-
-    def leave(self, seconds: float) -> None:
-        self.left = [*getattr(self, "left", []), seconds]
-
-
-def test_short_steps_are_visited_several_times(tmp_path: Path, monkeypatch) -> None:
-    """Between the visits the machine is left; blocks of a twentieth of a second are no samples then."""
-    clock, ran, watched = ScriptedTime(), [], Absent(RunQueue(tmp_path / "nowhere"))
-    monkeypatch.setattr(timing, "time", clock)
-    lasting = itertools.cycle((0.010, 0.011))
-    one = series(step=lambda: ran.append(clock.pass_(next(lasting))))
-    settings = replace(SETTINGS, measure_budget_s=2.0, max_blocks=2000, precision_target=1e-12)
-    assert measure([one], FakeSession(), settings, contention=watched) == "budget"
-    assert len(watched.left) == VISITS - 1
-    assert all(0.0 < seconds <= LONGEST_REST_S - SETTLING_S for seconds in watched.left)
-    assert len(ran) == len(one.wall) + 5 * len(watched.left)
-
-
-def test_a_settled_slow_step_is_warmed_up_once() -> None:
-    """Each further one would cost a sample; a compiled one may compile again in the first."""
-    for settled, blocks in ((True, 1), (False, 2)):
-        ran: list[None] = []
-        one = series(step=lambda ran=ran: ran.append(time.sleep(0.03)), settled=settled)
-        warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=0.02))
-        assert len(ran) == blocks
-        assert one.warmup == "budget"
-
-
-def test_slow_blocks_are_compared_two_by_two(monkeypatch) -> None:
-    """Where forty do not fit into the budget, four are enough to see that times no longer fall."""
-    for step_s, blocks in ((0.1, 4), (0.01, 8)):
-        clock, ran = ScriptedTime(), []
-        monkeypatch.setattr(timing, "time", clock)
-        one = series(step=lambda s=step_s, c=clock, r=ran: r.append(c.pass_(s)))
-        warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=2.0))
-        assert (one.warmup, len(ran)) == ("steady", 1 + blocks)
-
-
-def test_nothing_is_left_to_measure() -> None:
-    """When every series has raised, measuring ends and says so."""
-
-    def step() -> None:
-        raise ValueError
-
-    assert measure([series(step=step)], FakeSession(), SETTINGS) == "failed"
-
-
 def test_the_collector_rests_while_measuring() -> None:
     """Python's cyclic garbage collector is off during the rounds and on again afterwards."""
     seen = []
@@ -298,11 +195,3 @@ def test_the_collector_rests_while_measuring() -> None:
     )
     assert not any(seen)
     assert gc.isenabled()
-
-
-def test_a_device_without_events_has_no_device_time() -> None:
-    """Wall and CPU samples are there, device samples are not."""
-    one = series()
-    measure([one], Eventless(), replace(SETTINGS, max_blocks=4))
-    assert one.wall
-    assert one.device == []

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
-import pytest
 import torch
 from torch import nn
 
@@ -59,47 +56,3 @@ def check_kernels_are_not_traced() -> None:
     batch = torch.randn(3, device=DEVICE)
     torch.testing.assert_close(broken(batch), 2 * batch.sin().sum())
     assert len(counters["graph_break"]) == 2, counters["graph_break"]
-
-
-def check_dynamic_shapes() -> None:
-    """A graph compiled with dynamic shapes serves several batch sizes."""
-    torch._dynamo.reset()
-    compiled = torch.compile(
-        lambda x: (x * 2).softmax(-1).sum(0), backend="aot_eager", dynamic=True, fullgraph=True
-    )
-    for size in (2, 3, 5):
-        batch = torch.randn(size, 4, device=DEVICE)
-        torch.testing.assert_close(compiled(batch), (batch * 2).softmax(-1).sum(0))
-
-
-def check_compiled_autocast() -> None:
-    """Autocast works within a compiled function."""
-    torch._dynamo.reset()
-    weight = torch.randn(4, 4, device=DEVICE)
-
-    @torch.compile(backend="aot_eager", fullgraph=True)
-    def product(x: torch.Tensor) -> torch.Tensor:
-        with torch.autocast("npusim", dtype=torch.bfloat16):
-            return x @ weight
-
-    assert product(weight).dtype == torch.bfloat16
-
-
-def check_export_round_trip() -> None:
-    """An exported program runs on the device, also after saving and loading."""
-    model, batch = network().eval(), torch.randn(2, 1, 8, 8, device=DEVICE)
-    program = torch.export.export(model, (batch,))
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    file.seek(0)
-    for exported in (program, torch.export.load(file)):
-        torch.testing.assert_close(exported.module()(batch), model(batch))
-
-
-def check_inductor_fails_cleanly() -> None:
-    """Inductor, which has no code generator for the device, raises and leaves the process usable."""
-    torch._dynamo.reset()
-    batch = torch.randn(3, device=DEVICE)
-    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="npusim"):
-        torch.compile(lambda x: x.sin() + 1, backend="inductor")(batch)
-    assert torch.isfinite(batch + 1).all().item()

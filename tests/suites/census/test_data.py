@@ -9,7 +9,7 @@ import pytest
 
 from torchgauge.errors import InfrastructureError
 from torchgauge.suites.census.data import FOLDER, CensusData, load, read, to_bytes
-from torchgauge.suites.census.record import EAGER, PATHS, ModelCensus, base_name
+from torchgauge.suites.census.record import EAGER, PATHS, ModelCensus
 
 MLP = ModelCensus(
     "toy",
@@ -28,16 +28,6 @@ DATA = CensusData(
     {"aten::addmm": frozenset({"addmm", "nn.functional.linear"}), "aten::relu": frozenset({"relu"})},
     {"aten::native_layer_norm": frozenset({"aten::rsqrt.out"})},
 )
-
-
-def test_a_file_gives_back_what_was_written(tmp_path: Path) -> None:
-    """Versions, pairs, problems, attributions and parts survive the way through a file."""
-    path = tmp_path / "census.json.gz"
-    path.write_bytes(to_bytes(DATA))
-    found = read(path)
-    assert found.versions == DATA.versions
-    assert set(found.models) == set(DATA.models)
-    assert (found.opinfo, found.parts) == (DATA.opinfo, DATA.parts)
 
 
 def test_equal_censuses_give_equal_bytes() -> None:
@@ -63,31 +53,6 @@ def test_a_file_that_is_no_census_is_refused_with_its_name(tmp_path: Path, conte
     path.write_bytes(content)
     with pytest.raises(InfrastructureError, match=r"broken\.json\.gz is not a census"):
         load(path)
-
-
-def test_versions_are_compared_without_their_local_part() -> None:
-    """A CPU build of the same torch is no other version; another release and a missing package are."""
-    assert DATA.differing({"torch": "2.13.0+cpu", "timm": "1.0.31"}) == {}
-    assert DATA.differing({"torch": "2.12.1"}) == {"torch": ("2.13.0", "2.12.1"), "timm": ("1.0.31", "")}
-
-
-def test_an_entry_is_found_by_its_model_mode_and_path() -> None:
-    """What was not recorded is None, and another dtype is not taken for it."""
-    assert DATA.of("toy", "mlp", "inference", EAGER) == MLP
-    assert DATA.of("toy", "mlp", "training", EAGER) is None
-    assert DATA.of("toy", "mlp", "inference", EAGER, "bfloat16") is None
-
-
-def test_overloads_share_a_base_name() -> None:
-    """Other namespaces and names with underscores keep theirs."""
-    names = ["aten::add.out", "aten::add_.Tensor", "aten::gelu", "prims::fma", "torchvision::nms"]
-    assert [base_name(name) for name in names] == [
-        "aten::add",
-        "aten::add_",
-        "aten::gelu",
-        "prims::fma",
-        "torchvision::nms",
-    ]
 
 
 def test_the_census_that_ships_is_small_whole_and_canonical() -> None:

@@ -19,15 +19,11 @@ DEFAULT = Tolerances()
         (torch.ones(2), torch.tensor([1.0, 1.1]), "1 of 2 values differ"),
         (torch.tensor(float("nan")), torch.tensor(float("nan")), ""),
         (torch.tensor(float("nan")), torch.tensor(1.0), "1 of 1 values differ"),
-        (torch.ones(2), torch.ones(3), "shape [2] where the host has [3]"),
         (torch.ones(2, dtype=torch.float64), torch.ones(2), "torch.float64 where the host has torch.float32"),
         (torch.tensor([3]), torch.tensor([4]), "largest difference 1"),
-        (torch.tensor([True]), torch.tensor([False]), "1 of 1 values differ"),
         ((torch.ones(1), torch.ones(1)), (torch.ones(1), torch.zeros(1)), "[1]: 1 of 1"),
-        ([torch.ones(1)], [torch.ones(1), torch.ones(1)], "1 result where the host has 2"),
         (3, 4, "3 where the host has 4"),
         (torch.ones(1), None, "a Tensor where the host has a NoneType"),
-        (torch.eye(2).to_sparse(), torch.eye(2).to_sparse(), ""),
         (torch.eye(2).to_sparse(), torch.eye(2), "layout torch.sparse_coo"),
     ],
 )
@@ -43,14 +39,6 @@ def test_a_wide_reference_may_differ_in_width_only() -> None:
     assert difference(third.bfloat16(), third, DEFAULT, wide=True) == ""
     assert difference((third * 1.1).bfloat16(), third, DEFAULT, wide=True)
     assert difference(torch.ones(4, dtype=torch.int64), torch.ones(4), DEFAULT, wide=True)
-
-
-def test_a_larger_tolerance_of_upstream_counts() -> None:
-    """What upstream asks for beside its defaults replaces them only upwards."""
-    one, near = torch.ones(1), torch.full((1,), 1.001)
-    assert difference(near, one, DEFAULT)
-    assert difference(near, one, Tolerances(atol=0.01)) == ""
-    assert difference(one + 5e-6, one, Tolerances(atol=1e-9)) == ""
 
 
 @pytest.mark.parametrize("dtype", [torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2])

@@ -53,12 +53,6 @@ def test_entries_are_checks_with_dtypes_by_variant_and_device(listed: None) -> N
     assert add.declined_in("forward") is None
 
 
-def test_the_smoke_tier_has_fifty_operators() -> None:
-    """The names are distinct."""
-    smoke = OpsSuite()._fields.smoke
-    assert len(set(smoke)) == len(smoke) == 50
-
-
 @needs_database
 @pytest.mark.torch
 def test_a_child_lists_the_operators_once(tmp_path: Path) -> None:
