@@ -46,6 +46,8 @@ REPEATED = 16
 """Maximum number of timed steps with repeated inputs in such a ratio: code may compute in some of them."""
 LEAD, LONG_LEAD = (1000, 0.005), (5000, 0.125)
 """Maximum number and seconds of steps before these, with the same inputs: code may remember after some."""
+MOST_LEAD = 8.0
+"""Wall time of such a lead as a multiple of its seconds: other work on the machine must not shorten it."""
 LARGE = 1.5
 """First ratio above which :data:`LONG_LEAD` replaces :data:`LEAD`: code may remember after many calls."""
 LEAST_GAIN_S = 15e-6
@@ -166,8 +168,8 @@ class Repetition:
         first, before = self._first(step, inner, count), self.compilations()
         if first is None or first <= (GAIN if count >= FEW else GAIN_OF_ONE):
             return first, False
-        more = self._deciding(step, LONG_LEAD if first > LARGE else LEAD)
-        usual = max(1.0, median(self._deciding(eager)))
+        more = self._deciding(step, step_s, LONG_LEAD if first > LARGE else LEAD)
+        usual = max(1.0, median(self._deciding(eager, step_s)))
         lowest = sorted(more)[interval_rank(len(more), 0.99) - 1]
         return median(more), self.compilations() == before and lowest > GAIN * usual
 
@@ -192,7 +194,9 @@ class Repetition:
                 compiled += 1
         return median(times) / (usual + LEAST_GAIN_S)
 
-    def _deciding(self, step: Callable[[], Any], lead: tuple[int, float] = LEAD) -> list[float]:
+    def _deciding(
+        self, step: Callable[[], Any], step_s: float, lead: tuple[int, float] = LEAD
+    ) -> list[float]:
         """Return ratios of a step with new inputs to the typical one that repeats them after a ``lead``."""
         fewest, most = DECIDING
         ratios: list[float] = []
@@ -200,17 +204,17 @@ class Repetition:
         while len(ratios) < fewest or (len(ratios) < most and time.perf_counter() < end):
             self.inputs.renew()
             new = self._new(step)
-            self._lead(step, *lead)
+            self._lead(step, step_s, *lead)
             began, repeated = time.perf_counter(), [self._repeated(step)]
             while len(repeated) < REPEATED and time.perf_counter() - began < DECIDING_S / fewest / 2.0:
                 repeated.append(self._repeated(step))
             ratios.append(new / (_typical(repeated) + LEAST_GAIN_S))
         return ratios
 
-    def _lead(self, step: Callable[[], Any], most: int, seconds: float) -> None:
-        """Run ``step`` for so many ``seconds``: at least twice, and at most ``most`` times."""
-        end = time.perf_counter() + seconds
-        for number in range(most):
+    def _lead(self, step: Callable[[], Any], step_s: float, most: int, seconds: float) -> None:
+        """Run ``step`` as often as it fits into ``seconds``: at least twice, and at most ``most`` times."""
+        end = time.perf_counter() + MOST_LEAD * seconds
+        for number in range(max(2, min(most, int(seconds / step_s)))):
             if number > 1 and time.perf_counter() > end:
                 break
             step()
