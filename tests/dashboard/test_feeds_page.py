@@ -1,4 +1,4 @@
-"""The Atom feed: well formed whatever the store holds, with ids that stay and links that lead somewhere."""
+"""The Atom feed: ids that stay and links that lead somewhere."""
 
 from __future__ import annotations
 

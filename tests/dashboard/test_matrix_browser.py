@@ -122,30 +122,6 @@ def test_heat_has_a_sign_where_the_interval_excludes_one(address: str, browser: 
         assert {"+", "\u2212", "\u00b7"} <= seen
 
 
-@pytest.mark.parametrize("name", MATRICES)
-def test_few_elements_stand_in_the_page_until_one_scrolls(wide: str, browser: Any, name: str) -> None:
-    """5,000 at most, however many rows there are; scrolling brings every row, and the count stays."""
-    with _page(browser) as page:
-        _ready(page, wide + name)
-        rows = int(re.match(r"\d+", page.inner_text("output"))[0])
-        counts = [page.evaluate("document.querySelectorAll('*').length")]
-        seen: set[str] = set()
-        reached = -1
-        while True:
-            seen |= set(page.locator("tbody th a").evaluate_all("(links) => links.map((link) => link.hash)"))
-            at = page.evaluate("document.querySelector('.scroll:has([data-matrix])').scrollTop")
-            if at == reached:
-                break
-            reached = at
-            last = "document.querySelector('tbody tr:last-child').ariaRowIndex"
-            before = page.evaluate(last)
-            page.evaluate("document.querySelector('.scroll:has([data-matrix])').scrollBy(0, 400)")
-            until(page, f"{last} !== '{before}' || {last} === '{rows + 1}'")
-            counts.append(page.evaluate("document.querySelectorAll('*').length"))
-        assert len(seen) == rows >= 90
-        assert max(counts) <= 5_000, counts
-
-
 def test_configurations_are_chosen_like_devices(address: str, browser: Any) -> None:
     """A box for each; the address keeps it; hidden devices and the order hold beside it."""
     with _page(browser) as page:

@@ -1,4 +1,4 @@
-"""Operator coverage: verdicts by device and dtype, reasons on pages by letter, and a bounded size."""
+"""Operator coverage: verdicts by device and dtype."""
 
 from __future__ import annotations
 
