@@ -1,4 +1,4 @@
-"""Holds what tests/conftest.py does to a run: nightly tests, warm hosts, and the summary at its end."""
+"""Holds what tests/conftest.py does to a run: what is left to the nightly form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One form of an answer at most, and JSON that every program reads."""
+"""JSON that every program reads, and lines that are broken between words."""
 
 from __future__ import annotations
 

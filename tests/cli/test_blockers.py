@@ -1,4 +1,4 @@
-"""``torchgauge ops blockers``: mistakes, forms, and one real device without two operators."""
+"""``torchgauge ops blockers``: mistakes, and one real device without two operators."""
 
 from __future__ import annotations
 

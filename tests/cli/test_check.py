@@ -1,4 +1,4 @@
-"""``torchgauge check``: which checks there are, what a person types wrong, and the card."""
+"""``torchgauge check``: what a person types wrong, and the card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts of memory, lists, and groups of options."""
+"""Amounts of memory, and lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference of YAML keys is whole: every strict structure, every key, and a meaning for each."""
+"""The reference of YAML keys has every strict structure."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from torchgauge.errors import DataFileError, UnknownNameError
 from torchgauge.results.claims.catalogue import find_claim
-from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over
+from torchgauge.results.claims.claim import Claim, Expect, Over
 from torchgauge.results.claims.claim_file import bundled_claims, condition_of, load_claims
 from torchgauge.results.claims.claim_text import published_text
 
@@ -145,23 +145,3 @@ def test_a_condition_is_read_whole():
     ]  # fmt: skip
     with pytest.raises(ValueError, match="not a condition"):
         condition_of("speedup > 1; import os")
-
-
-def test_every_field_and_measure_is_in_the_guide():
-    """A person who writes a claim finds each field on one page."""
-    import msgspec
-
-    from torchgauge.results.claims import claim_file
-
-    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "check-a-claim.md").read_text(encoding="utf-8")
-    kinds = (
-        "ClaimFileFields",
-        "ClaimFields",
-        "Published",
-        "QuestionFields",
-        "SelectFields",
-        "Side",
-    )
-    fields = {field.name for kind in kinds for field in msgspec.structs.fields(getattr(claim_file, kind))}
-    wanted = fields | set(MEASURES) | {each.value for each in Aggregation}
-    assert not sorted(name for name in wanted if f"`{name}`" not in guide)

@@ -1,4 +1,4 @@
-"""Templates quote what they print, whatever a template does with it, and tables fit their terminal."""
+"""Templates quote what they print, whatever a template does with it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from exchange_store import KNOWN
 from torchgauge.errors import DataFileError, NothingSelectedError
 from torchgauge.records import Cause, Phase, Status
 from torchgauge.results.interchange.dynamo_csv import read_dynamo_csv
-from torchgauge.results.interchange.dynamo_csv_export import write_dynamo_csv, write_expected_csv
+from torchgauge.results.interchange.dynamo_csv_export import write_dynamo_csv
 from torchgauge.results.interchange.exported_run import read_run
 from torchgauge.results.interchange.imported_run import UNKNOWN_BATCH, write_run
 from torchgauge.results.interchange.upstream_names import Context, context_of_name
@@ -333,23 +333,6 @@ def test_what_was_not_measured_is_an_empty_cell(tmp_path) -> None:
     assert [row["name"] for row in rows] == ["a", "b"]
     assert rows[0]["dynamo_peak_mem"] == rows[0]["graph_breaks"] == rows[0]["calls_captured"] == ""
     assert (rows[1]["speedup"], rows[1]["abs_latency"], rows[1]["batch_size"]) == ("0.0", "0.0", "4")
-
-
-def test_expected_files_hold_the_words_and_the_graph_breaks(tmp_path) -> None:
-    """They are read back as they were written."""
-    store, run_id = exchange.write(tmp_path / "s", exchange.everything())
-    written = write_expected_csv(read_run(store, run_id), tmp_path / "csv")
-    assert [path.name for path in written.files] == [
-        "fake_inductor_no_cudagraphs_float32_huggingface_inference.csv",
-        "fake_inductor_no_cudagraphs_float32_timm_models_inference.csv",
-    ]
-    rows = {row["name"]: row for row in table(written.files[1])}
-    assert rows["resnet18"] == {"name": "resnet18", "accuracy": "pass", "graph_breaks": "1"}
-    assert rows["differs"]["accuracy"] == "eager_two_runs_differ"
-    found = read(*written.files, given=Context())
-    assert {name: dict(each.facts)["dynamo_status"] for name, each in found.items()}.items() >= {
-        name: row["accuracy"] for name, row in rows.items()
-    }.items()
 
 
 def test_sizes_of_one_model_have_one_row(tmp_path) -> None:
