@@ -1,4 +1,4 @@
-"""Holds what tests/conftest.py does to a run: nightly tests, warm hosts, and the summary at its end."""
+"""Holds what tests/conftest.py does to a run: what is left to the nightly form."""
 
 from __future__ import annotations
 
@@ -62,24 +62,3 @@ def test_a_line_that_names_no_test_is_said(suite: Path) -> None:
     (suite / "nightly.txt").write_text("test_a.py::test_gone\n")
     assert "nightly.txt names no test by test_a.py::test_gone" in pytest_of(suite, code=4)
     assert "3 passed" in pytest_of(suite, "test_c.py")
-
-
-def test_the_slowest_tests_and_the_time_of_each_folder_are_named(suite: Path) -> None:
-    """A run ends with both tables, also where its tests ran in several workers."""
-    (suite / "deep").mkdir()
-    (suite / "deep" / "test_many.py").write_text(QUICK.replace("range(3)", "range(40)"))
-    slow = "import time\ndef test_slow(): time.sleep(0.3)\n"
-    (suite / "deep" / "test_slow.py").write_text(slow)
-    printed = pytest_of(suite, "-n", "2")
-    assert re.search(r"slowest 30 tests =*\n +0\.[3-9] s  deep/test_slow\.py::test_slow\n", printed)
-    assert re.search(r"\n +0\.\d s     41 tests  deep\n", printed)
-
-
-def test_a_failure_is_printed_when_it_comes(suite: Path) -> None:
-    """A run that is cut off has named what failed until then; ``make test`` passes these words."""
-    (words,) = set(
-        re.findall(r"--dist [^\n]*?(?= -m |\n)", (ROOT / "Makefile").read_text().replace("\\\n", ""))
-    )
-    (suite / "test_a.py").write_text("def test_wrong(): assert 1 == 2\n")
-    printed = pytest_of(suite, "-n", "1", *words.split(), code=1)
-    assert printed.index("assert 1 == 2") < printed.index("test_c.py")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,13 +75,3 @@ def test_no_path_is_relative_with_a_relative_store(invoke, handed, name):
     assert any(STORE in text for text in handed), done.output
     there = {each.name for each in Path().iterdir()}
     assert [text for text in handed if Path(text).parts[:1] and Path(text).parts[0] in there] == []
-
-
-def test_a_bisection_makes_its_environments_in_a_relative_store(invoke, handed):
-    """A virtual environment is made where the search then finds it."""
-    assert handed == []
-    invoke(*COMMANDS["bisect"], "--store", STORE)
-    made = [path for path in Path(STORE, "bisect", "builds").iterdir() if (path / "made").is_file()]
-    assert len(made) == 2
-    for folder in made:
-        assert subprocess.run([folder / "bin" / "python", "-c", ""], check=False).returncode == 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from torchgauge.suites.census.data import CensusData, load, to_bytes
+from torchgauge.suites.census.data import CensusData, to_bytes
 from torchgauge.suites.census.record import COMPILED, EAGER, ModelCensus
 
 
@@ -52,29 +52,6 @@ def test_other_installed_versions_are_warned_of(invoke: Callable[..., Any], own:
     assert "warning: the census was recorded with torch 99.1, and" in found.stderr
     assert "census --record" in found.stderr
     assert "warning" not in found.stdout
-
-
-def test_the_census_that_ships_is_listed(invoke: Callable[..., Any]) -> None:
-    """With the versions that it is of; a filter leaves what it names."""
-    found = invoke(
-        "ops",
-        "census",
-        "--suite",
-        "toy",
-        "--mode",
-        "training",
-        "--path",
-        "eager",
-        "--dtype",
-        "float32",
-        "--top",
-        "3",
-    )
-    assert found.exit_code == 0, found.output
-    assert f"torch {load().versions['torch']}" in found.stdout
-    models = [line.split()[0] for line in found.stdout.splitlines() if line.startswith("  toy/")]
-    assert models == ["toy/convnet", "toy/embedding", "toy/mlp", "toy/rnn", "toy/transformer"]
-    assert "--top 0 shows all" in found.stdout
 
 
 def test_csv_has_one_line_per_operator(invoke: Callable[..., Any], own: Path) -> None:

@@ -178,33 +178,16 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "no claim is named"),
-        (["no", "such", "thing"], "unknown claim 'no such thing'"),
         (["inductor", "speed-up"], "may mean several claims"),
-        (["dashboard-memory", "--store", "/no/such/store"], "there is no store at /no/such/store"),
         (["/no/such/claim.yaml"], "cannot be read"),
-        (["dashboard-memory", "--suite", "zooo"], "unknown suite 'zooo'; did you mean zoo?"),
         (["dashboard-memory", "--base", "torch=2"], "dashboard-memory does not compare two sides"),
         (["newer-torch-not-slower", "--base", "torch"], "'torch' selects nothing"),
         (["newer-torch-not-slower", "--base", "tork=2"], "did you mean torch?"),
-        (
-            ["newer-torch-not-slower", "--base", "torch=2", "--head", "configuration=eager"],
-            "--base and --head: only one side says its configuration",
-        ),
-        (
-            [
-                "newer-torch-not-slower",
-                *("--base", "torch=2,configuration=eager"),
-                *("--head", "torch=3,configuration=inductor"),
-            ],
-            "the sides differ in configuration and environment",
-        ),
         (["newer-torch-not-slower", "--base", "torch=2", "--head", "torch=2"], "both sides are the same"),
         (["dashboard-memory", "--mode", "traning"], "unknown mode 'traning'; did you mean training?"),
         (["dashboard-memory", "--dtype", "flot32"], "unknown dtype 'flot32'; did you mean float32"),
         (["dashboard-memory", "--models", "resnet19"], "unknown model 'resnet19'; did you mean resnet18"),
         (["dashboard-memory", "--since", "\u00b2d"], "neither a date nor a number of days"),
-        (["dashboard-memory", "--since", "long ago"], "neither a date nor a number of days"),
         (["dashboard-memory", "--json", "--markdown"], "more than one form"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -45,25 +44,6 @@ def test_two_runs(invoke, runs) -> None:
     assert "outside the common set: toy/dead" in shown.output
 
 
-def test_configurations_show_a_speed_up(invoke, runs) -> None:
-    """Four times as fast is 4, not 0.25."""
-    words = ("--config-a", "eager", "--config-b", "fast", "--store", runs)
-    shown = invoke("compare", "old-1111", *words)
-    assert shown.exit_code == 0, shown.output
-    assert "speed-up [95 %]" in shown.output
-    assert "4.000 [" in shown.output
-
-
-def test_machine_output(invoke, runs) -> None:
-    """One object: sides, facts, what dropped out, and verdicts whose ratios are second over first."""
-    done = invoke("compare", "1111", "2222", "--store", runs, "--json")
-    found = json.loads(done.stdout)
-    assert (found["differs"], found["facts"]) == ("run", {"torch.version": ["2.9.0", "2.10.0"]})
-    assert found["verdicts"][0]["pair_key"]
-    assert {each["verdict"] for each in found["verdicts"]} >= {"undecided", "broken", "unchanged"}
-    assert found["dropped"] == [case("dead").id]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -82,11 +62,3 @@ def test_mistakes_are_told(invoke, runs, words, message) -> None:
     done = invoke("compare", *words, "--store", runs)
     assert isinstance(done.exception, UsageError)
     assert message in str(done.exception)
-
-
-def test_a_mistake_ends_with_2(process, runs) -> None:
-    """And never with a traceback."""
-    done = process("compare", "old-1112", "latest", "--store", runs)
-    assert done.returncode == 2, done.stderr
-    assert "did you mean old-1111" in done.stderr
-    assert "Traceback" not in done.stderr

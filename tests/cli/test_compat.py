@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -94,27 +92,3 @@ def test_a_damaged_store_is_an_error(process, stores, tmp_path) -> None:
     (tmp_path / "s" / "store.json").write_text("{")
     done = process("results", "compat", "--store", str(tmp_path / "s"))
     assert (done.returncode, "store.json" in done.stderr) == (2, True), done.stderr
-
-
-def test_torch_is_not_imported(stores) -> None:
-    """Comparing reads stores only."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-X",
-            "importtime",
-            "-m",
-            "torchgauge.cli.main",
-            "compat",
-            *stores,
-            "--format",
-            "json",
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert not [line for line in done.stderr.splitlines() if line.rpartition("|")[2].strip() == "torch"]

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from torchgauge.harness.doctor.doctor_run import calibration_campaign, run_calibration
-from torchgauge.harness.pool import device_lease
 from torchgauge.harness.run.progress import Progress
 from torchgauge.records import Calibration, Status
 from torchgauge.results.journal import End, Kind, RunState
@@ -231,22 +230,6 @@ def test_a_device_that_never_answers_is_asked_once(tmp_path, monkeypatch) -> Non
     assert len(found["gaps"]) == CASES
     assert fitness["verdict"] == "unfit"
     assert "the device answers: timeout" in fitness["summary"]
-
-
-@torch_here
-@npusim_here
-@pytest.mark.torch
-@pytest.mark.full
-def test_a_device_has_both_ways_of_a_transfer(tmp_path) -> None:
-    """Host to device and back are numbers of their own."""
-    try:
-        found = calibrate(tmp_path, "npusim")
-    finally:  # a lease ends with its process, and this one goes on with tests that start others
-        while device_lease._HELD:
-            os.close(device_lease._HELD.popitem()[1])
-    parts = {r.series.part for r in found.readings}
-    assert {"gemm", "copy", "to_device.pageable", "to_host.pageable", "launch"} <= parts
-    assert all(gap.status is Status.UNSUPPORTED and gap.reason for gap in found.gaps)
 
 
 @torch_here

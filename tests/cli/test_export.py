@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -22,33 +21,6 @@ def exchanged(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("export") / "store"
     exchange_store.write(path, exchange_store.everything())
     return path
-
-
-def test_every_format_writes_its_files(invoke, exchanged, tmp_path) -> None:
-    """Their names are on standard output, what has no row is on standard error."""
-    done = invoke(
-        "results",
-        "export",
-        "run",
-        "--format",
-        "dynamo-csv",
-        "--out",
-        str(tmp_path / "csv"),
-        "--store",
-        str(exchanged),
-    )
-    assert done.exit_code == 0, done.output
-    files = [Path(line) for line in done.stdout.splitlines()]
-    assert len(files) == 4
-    assert all(path.is_file() for path in files)
-    assert "left out: timm/skipped" in done.stderr
-    words = ("--format", "hud-v3", "--out", str(tmp_path / "hud.json"), "--benchmark", "TorchInductor")
-    assert invoke("results", "export", "run", *words, "--store", str(exchanged)).exit_code == 0
-    lines = (tmp_path / "hud.json").read_text().splitlines()
-    assert {json.loads(line)["benchmark"]["name"] for line in lines} == {"TorchInductor"}
-    words = ("--format", "dynamo-expected", "--out", str(tmp_path / "expected"))
-    assert invoke("results", "export", "run", *words, "--store", str(exchanged)).exit_code == 0
-    assert len(list((tmp_path / "expected").glob("*.csv"))) == 2
 
 
 @pytest.mark.parametrize("name", ["../../out", "/nowhere/out", "a/b", "..", "-rf", "x" * 400])

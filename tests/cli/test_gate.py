@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -116,15 +115,6 @@ def test_two_runs_gate_by_status(invoke, store) -> None:
     assert done.exit_code == 3
     assert done.output.startswith("not known: run-0 -> run-1")
     assert "nothing was decided" in done.output
-
-
-def test_machine_output(invoke, store) -> None:
-    """One object with the exit code, the reasons and the verdicts by what the gate does with them."""
-    path = compared(store, verdict(PAIR, Verdict.REGRESSION, **NUMBERS))
-    done = invoke("gate", "latest", "--store", path, "--json")
-    found = json.loads(done.stdout)
-    assert (found["exit_code"], done.exit_code) == (1, 1)
-    assert found["blocking"][0]["head_case"] == case().id
 
 
 def test_an_unknown_comparison_is_suggested(invoke, store) -> None:

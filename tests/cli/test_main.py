@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from torchgauge import __version__
-from torchgauge.cli.main import COMMANDS, RENAMED, cli, run_command
+from torchgauge.cli.main import RENAMED, cli, run_command
 
 CASE = "toy/noop:inference:float32:b1:eager@fake"
 
@@ -42,32 +42,6 @@ def test_every_verb_explains_itself(invoke, verb) -> None:
     assert f"Example: torchgauge {' '.join(verb)}" in " ".join(shown.output.split())
 
 
-@pytest.mark.parametrize("name", cli.verbs)
-def test_the_overview_lists_every_verb(invoke, name) -> None:
-    """``torchgauge --help`` names each verb with one line, and the exit codes."""
-    shown = invoke("--help")
-    assert f"  {name} " in shown.output
-    assert "Exit codes" in shown.output
-
-
-def test_the_overview_groups_the_verbs_by_what_they_are_for(invoke) -> None:
-    """Headings stand in their order, each before its verbs and after those of the heading above."""
-    words = invoke("--help").output.split("\n")
-    headings = [f"{heading}:" for heading in COMMANDS]
-    assert [line for line in words if line in headings] == headings
-    assert words.index("Results:") < words.index(
-        "  report     a comparison or a run as Markdown, JUnit XML or JSON"
-    )
-
-
-def test_the_top_has_22_verbs_and_ci_10_at_most() -> None:
-    """More than that nobody looks through; a verb that is new takes a second word."""
-    from torchgauge.cli.ci import VERBS
-
-    assert len(cli.verbs) <= 22
-    assert len(VERBS.keys() - {"sign", "receive"}) <= 10
-
-
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_an_earlier_name_runs_the_new_verb_and_is_not_shown(old: str, new: str) -> None:
     """With one line on standard error; a wrong option shows which verb took it."""
@@ -77,12 +51,6 @@ def test_an_earlier_name_runs_the_new_verb_and_is_not_shown(old: str, new: str) 
     assert rest[0].startswith(f"Usage: cli {new.partition(' -')[0]} ")
     shown = CliRunner().invoke(cli, ["--help"]).stdout
     assert f"  {old} " not in shown or old in cli.verbs
-
-
-@pytest.mark.parametrize("words", ["ops --help", "ops census --help", "ci report", "ci suspects list --help"])
-def test_a_group_that_was_a_verb_is_no_earlier_name(words: str) -> None:
-    """It explains itself, and its verbs are its own."""
-    assert "is now" not in CliRunner().invoke(cli, words.split()).stderr
 
 
 def test_the_version_is_shown(process) -> None:
@@ -126,11 +94,6 @@ def test_an_unknown_verb_is_suggested(process) -> None:
         ("suites", "list"),
         ("suites", "show", "toy"),
         ("plan", "toy", "--device", "fake"),
-        ("results", "list", "--store", "STORE"),
-        ("results", "show", CASE, "--store", "STORE"),
-        ("results", "query", "status=pass", "--store", "STORE"),
-        ("results", "query", "status=crash", "--store", "STORE"),
-        ("results", "query", "--table", "summaries", "--store", "STORE"),
         ("validate",),
     ],
     ids=" ".join,
@@ -177,31 +140,6 @@ def test_a_run_says_less_or_more(process, tmp_path, flag) -> None:
     assert (": measure, after" in done.stderr) is (flag == "-v")
     assert ("peak_memory" in done.stderr) is (flag == "-v")
     assert ("run 2" in done.stderr.splitlines()[0]) is (flag == "-v")
-
-
-def test_the_store_is_shown_to_people(invoke, store) -> None:
-    """Lists, rows and one case are readable lines; the case shows its interval and how to run it again."""
-    assert "complete" in invoke("results", "list", "--store", str(store)).output
-    shown = invoke("results", "show", CASE, "--store", str(store)).output
-    assert f"{CASE}: pass in phase done" in shown
-    assert "latency" in shown
-    assert "torchgauge repro" in shown
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("results", "show", "zzz", "--store", "STORE"), 2, "unknown run 'zzz'"),
-        (("run", "toy", "--threads", "two"), 2, "--threads: 'two'"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_a_mistake_is_one_message(process, store, words, code, message) -> None:
-    """As a process, too: ``wrong_invocations.txt`` has the others, which are tried within one."""
-    done = process(*(str(store) if word == "STORE" else word for word in words))
-    assert done.returncode == code, done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 LOST = "error: output could not be written: "

@@ -13,9 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import torchgauge
-from torchgauge.cli.matrix import MIN_LAUNCHES
 from torchgauge.errors import TorchgaugeError
-from torchgauge.results.comparing import pair_evidence
 
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
 PLUGIN = Path(__file__).resolve().parents[1] / "harness" / "ab" / "racers_plugin"
@@ -204,13 +202,10 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
         ((*TOYS, "--torch", "2.13.0,newest"), "is not a version"),
         ((*TOYS, "--timm", "1.0.9,1.0.31"), "none of torch"),
         (("nosuch", "--device", "fake", "--torch", "2.12.1,2.13.0"), "unknown suite 'nosuch'"),
-        (("toy", "--models", "nosuch", "--device", "fake", "--torch", "2.12.1,2.13.0"), "unknown model"),
-        (("toy", "--config", "nosuch", "--device", "fake", "--torch", "2.12.1,2.13.0"), "nosuch"),
         (("toy", "--device", "nosuch", "--torch", "2.12.1,2.13.0"), "nosuch"),
         (("toy", "--torch", "2.12.1,2.13.0"), "no device is named"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--no-accuracy"), "--no-accuracy"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--policy", "/no/such/file"), "/no/such/file"),
-        ((*TOYS, "--torch", "2.12.1,2.13.0", "--beside", "x"), "is not a matrix"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--beside", "x=/no/such/file"), "cannot be read"),
     ],
 )
@@ -221,20 +216,6 @@ def test_a_mistake_is_said_before_anything_is_made(invoke, words, said, tmp_path
     assert isinstance(done.exception, TorchgaugeError), done.exception
     assert said in str(done.exception)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_fewer_launches_than_decide_anything_are_refused(invoke):
-    """The bound of the option is that of the rule."""
-    assert MIN_LAUNCHES == pair_evidence.MIN_LAUNCHES
-    done = invoke("matrix", *TOYS, "--torch", "2.12.1,2.13.0", "--max-launches", "2")
-    assert "2 is not in the range x>=3" in done.stderr + str(done.exception)
-
-
-def test_a_matrix_that_is_not_there_is_not_shown(invoke, twice):
-    """The known ones are listed."""
-    folder, _ = twice
-    done = invoke("matrix", "--show", "nosuch", "--store", str(folder / "store"))
-    assert "unknown matrix 'nosuch'" in str(done.exception)
 
 
 def test_a_page_of_reference_results_is_made_of_a_matrix(twice):

@@ -29,31 +29,11 @@ def ledger(tmp_path) -> str:
     return str(tmp_path / "store")
 
 
-def test_the_ledger_is_shown(invoke, ledger) -> None:
-    """The rate with its interval first, then each case, what is in quarantine first with its reason."""
-    done = invoke("results", "noise", "--store", ledger)
-    assert done.exit_code == 0, done.output
-    assert "5 A/B runs" in done.output
-    assert "all time:      1 of 5 (20.0% [0.5%, 71.6%])" in done.output
-    first, second = done.output.index(case().id), done.output.index(case("conv").id)
-    assert first < done.output.index("in quarantine for") < second
-    assert "could not show 5%" in done.output
-
-
 def test_an_empty_ledger_says_so(invoke, tmp_path) -> None:
     """No A/B run yet: it says what adds to it."""
     Store.open(tmp_path / "store", create=True)
     done = invoke("results", "noise", "--store", str(tmp_path / "store"))
     assert (done.exit_code, "no A/B run is in this store yet" in done.output) == (0, True)
-
-
-def test_machine_output(invoke, ledger) -> None:
-    """Lines and rates as one object, suggestions as a list."""
-    found = json.loads(invoke("results", "noise", "--store", ledger, "--json").stdout)
-    assert (found["alarms"]["alarms"], found["alarms"]["trials"]) == (1, 5)
-    assert {each["case_id"] for each in found["cases"]} == {case().id, case("conv").id}
-    (one,) = json.loads(invoke("results", "noise", "suggest", "--store", ledger, "--json").stdout)
-    assert (one["case_id"], one["launches"]) == (case().id, 16)
 
 
 def test_a_suggested_policy_is_valid(invoke, ledger, tmp_path) -> None:
@@ -72,12 +52,3 @@ def test_a_class_of_runner_that_is_not_there_is_told(invoke, ledger) -> None:
     done = invoke("results", "noise", "--store", ledger, "--runner-class", "Test CPU, 2 cores, Linux, fak")
     assert isinstance(done.exception, UnknownNameError)
     assert "did you mean Test CPU, 2 cores, Linux, fake" in str(done.exception)
-
-
-def test_a_policy_with_a_mistake_is_not_valid(process, tmp_path) -> None:
-    """``torchgauge validate`` tells file, line and field."""
-    path = tmp_path / "policy.yaml"
-    path.write_text("defaults:\n  tolerence: 0.05\n", encoding="utf-8")
-    done = process("validate", str(path))
-    assert (done.returncode, "policy.yaml:2" in done.stderr) == (2, True)
-    assert "did you mean tolerance" in done.stderr

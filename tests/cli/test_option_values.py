@@ -1,12 +1,10 @@
-"""Amounts of memory, lists, and groups of options."""
+"""Amounts of memory, and lists."""
 
 from __future__ import annotations
 
 import click
 import pytest
 
-from torchgauge.cli.grouped_command import GROUPS
-from torchgauge.cli.main import cli
 from torchgauge.cli.option_values import LEAST_WORKER, Bytes, CommaList
 
 
@@ -24,21 +22,6 @@ def test_memory_that_is_none_or_too_little_is_refused(text) -> None:
     """With what to type."""
     with pytest.raises(click.BadParameter, match="try: 4G"):
         Bytes(LEAST_WORKER).convert(text, None, None)
-
-
-@pytest.mark.parametrize("verb", ["run", "plan", "ab", "repro", "ops judge", "worker", "check"])
-def test_options_are_shown_in_groups(invoke, verb) -> None:
-    """Every option of a verb that measures stands under one of the headings, in their order."""
-    lines = invoke(*verb.split(), "--help").stdout.splitlines()
-    headings = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert headings == [heading for heading in GROUPS if heading in headings]
-    assert len(headings) >= 2
-    command = cli
-    for word in verb.split():
-        command = command.get_command(click.Context(command), word)
-    options = {parameter.opts[-1] for parameter in command.params if isinstance(parameter, click.Option)}
-    shown = {word.strip(",") for line in lines for word in line.split() if word.startswith("--")}
-    assert options <= shown
 
 
 def test_a_list_of_nothing_is_refused_but_from_a_workflow() -> None:

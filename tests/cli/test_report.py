@@ -38,12 +38,6 @@ def test_the_latest_comparison_is_reported_as_markdown(invoke, compared) -> None
     assert "**Regression**: 1 worse" in done.stdout
 
 
-def test_a_comparison_is_reported_by_its_id(invoke, compared) -> None:
-    """Reporting judges nothing: the exit code is that of a report that was written."""
-    done = invoke("report", "20260101T000000Z-00000000", "--store", str(compared))
-    assert (done.exit_code, "**Unchanged**" in done.stdout) == (0, True)
-
-
 def test_every_form_is_written_to_a_file(invoke, compared, tmp_path) -> None:
     """JUnit is XML, JSON is JSON, and standard output stays empty."""
     for form, read in (("junit", ET.fromstring), ("json", json.loads), ("markdown", str)):
@@ -51,15 +45,6 @@ def test_every_form_is_written_to_a_file(invoke, compared, tmp_path) -> None:
         done = invoke("report", "--format", form, "--out", str(path), "--store", str(compared))
         assert (done.exit_code, done.stdout) == (0, "")
         read(path.read_text(encoding="utf-8"))
-
-
-def test_an_ordinary_run_is_reported_by_its_id(invoke, store) -> None:
-    """The same verb and forms show a run."""
-    (run_id,) = Store.open(store).run_ids()
-    text = invoke("report", run_id, "--store", str(store)).stdout
-    assert text.startswith("**As expected**. Of 1 case: 1 pass.")
-    root = ET.fromstring(invoke("report", run_id, "--format", "junit", "--store", str(store)).stdout.encode())
-    assert (root.get("tests"), root.get("failures")) == ("1", "0")
 
 
 @pytest.mark.parametrize(

@@ -24,24 +24,6 @@ def nightly(tmp_path) -> Path:
     return tmp_path / "store"
 
 
-def test_a_suspicion_is_shown_and_does_not_fail(invoke, nightly):
-    """A change that nobody confirmed is no reason for exit 1."""
-    shown = invoke("results", "trend", "--store", str(nightly))
-    assert shown.exit_code == 0, shown.output
-    assert "SUSPECTED" in shown.output
-    assert "torch 2.21 -> 2.22" in shown.output
-    assert "1 worse" in shown.output
-    assert "1 series; 30 nights; changes: 1 suspected" in shown.output
-
-
-def test_json_is_machine_output(invoke, nightly):
-    """One object with each series and its changes."""
-    shown = invoke("results", "trend", "--store", str(nightly), "--json")
-    (series,) = json.loads(shown.output)["series"]
-    assert series["changes"][0]["suspect_run"] == "night-022"
-    assert series["changes"][0]["size"] == pytest.approx(0.2, abs=0.02)
-
-
 def test_a_change_says_that_the_code_of_the_model_changed_with_it(invoke, tmp_path):
     """A night without a digest says nothing of it; the series has the night, and the change the mark."""
     rng = random.Random(1)

@@ -108,16 +108,6 @@ def fault_of(wrong: Wrong, code: object, said: str) -> str:
     return f"it lacks {lacking}" if lacking else ""
 
 
-def test_what_a_message_lacks_is_found() -> None:
-    """The checks themselves: a code, a word, advice, and a traceback."""
-    wrong = Wrong("run toi", 2, ("toi",))
-    assert fault_of(wrong, 2, "error: unknown suite 'toi'\n  try: toy\n") == ""
-    assert fault_of(wrong, 1, "error: unknown suite 'toi'\n  try: toy\n") == "it ends with 1"
-    assert "lacks" in fault_of(wrong, 2, "error: unknown suite\n  try: toy\n")
-    assert "what to try" in fault_of(wrong, 2, "error: unknown suite 'toi'\n")
-    assert "traceback" in fault_of(wrong, 2, "Traceback\nerror: unknown suite 'toi'\n  try: toy\n")
-
-
 def _placed(word: str) -> str:
     """``word`` with the places that it names."""
     for name, place in PLACES.items():

@@ -12,11 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from store_builder import NOW
-from subject_store import HOSTILE, night, subject_store
+from subject_store import HOSTILE, subject_store
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.statuses import LOOKS, MARKS
-from torchgauge.records import Status
 
 
 @pytest.fixture(scope="module")
@@ -27,21 +25,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subject_store(folder / "store"), folder / "site", now=NOW, base_url="https://example.org/results"
     )
     return folder / "site"
-
-
-def test_every_file_that_is_named_is_there(built: Path) -> None:
-    """Downloads, feed, badges, manifest and pages."""
-    page = (built / "about.html").read_text()
-    links = {unescape(link) for link in re.findall(r'(?:href|src)="([^"#]+)', page)} - {"data:,"}
-    assert {
-        "data/latest.parquet",
-        "data/regressions.json",
-        "feed.xml",
-        "manifest.json",
-        "checks.html",
-    } <= links
-    for link in links:
-        assert (built / link).is_file(), link
 
 
 def test_the_charts_are_drawn_by_the_file_of_python_s_plotly(built: Path) -> None:
@@ -65,15 +48,6 @@ def test_the_columns_of_the_downloads_are_described(built: Path) -> None:
     assert names <= described
 
 
-def test_the_words_are_explained(built: Path) -> None:
-    """All statuses and marks with their meaning."""
-    text = unescape(re.sub(r"<[^>]*>", "", (built / "about.html").read_text()))
-    for look in LOOKS.values():
-        assert look.meaning in text
-    for meaning in MARKS.values():
-        assert meaning in text
-
-
 def test_the_markdown_of_a_badge_leads_to_its_image(built: Path) -> None:
     """With the address of the site."""
     page = unescape((built / "about.html").read_text())
@@ -84,23 +58,6 @@ def test_the_markdown_of_a_badge_leads_to_its_image(built: Path) -> None:
     assert len(found) == 10
     for _, image in found:
         assert (built / image).is_file()
-
-
-def test_without_an_address_the_markdown_has_a_place_for_it(tmp_path: Path) -> None:
-    """And the page says so."""
-    night(tmp_path / "store", 30, {"a": Status.PASS})
-    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    page = (tmp_path / "site/about.html").read_text()
-    assert "(https://YOUR-SITE/badge/" in page
-    assert "--base-url" in page
-
-
-def test_the_citation_names_the_data(built: Path) -> None:
-    """Version, day, runs, last snapshot and address."""
-    page = unescape((built / "about.html").read_text())
-    assert re.search(
-        r"torchgauge \S+, dashboard of 2026-01-01, 1 runs? in 1 snapshots? up to 2026-01-01-\S+, https:", page
-    )
 
 
 def test_hostile_names_of_suites_break_no_markdown(tmp_path: Path) -> None:

@@ -122,15 +122,15 @@ def _cut(size: float) -> Callable[[Path], None]:
     return change
 
 
-@pytest.mark.parametrize("table", ["results", "summaries", "environments", "calibrations"])
-@pytest.mark.parametrize("size", [0, 0.5, 0.99])
+@pytest.mark.parametrize("table", ["results", "environments"])
+@pytest.mark.parametrize("size", [0, 0.5])
 def test_a_cut_table_is_named_and_the_other_runs_are_shown(work: Path, table: str, size: float) -> None:
     """A file that a full disk or a broken transfer left: its run is damaged, and no other one is."""
     _cut(size)(work / "store" / "tables" / table / "run-1.parquet")
     _left_out(work, table)
 
 
-@pytest.mark.parametrize("table", ["results", "summaries", "environments", "calibrations"])
+@pytest.mark.parametrize("table", ["results", "summaries"])
 def test_a_table_that_was_published_and_is_gone_is_no_empty_one(work: Path, table: str) -> None:
     """A lost file is damage of its run, which is named; it is not shown as a run without numbers."""
     publish_again(Store.open(work / "store"), "run-1")
@@ -161,9 +161,7 @@ def test_a_flipped_bit_inside_a_table_is_found(work: Path) -> None:
     [
         ("results", "status", "exploded", None),
         ("results", "status", None, None),
-        ("results", "case_key", None, None),
         ("results", "case_key", 7, pa.int64()),
-        ("results", "run_created_at", None, None),
         ("results", "case_id", b"\xff\xfe", pa.binary()),
         ("summaries", "median", "much", pa.string()),
     ],
@@ -179,15 +177,15 @@ def test_a_column_of_another_kind_is_damage_or_an_error(
         _left_out(work, table)
 
 
-@pytest.mark.parametrize("column", ["case_key", "status", "suite", "median", "unit"])
+@pytest.mark.parametrize("column", ["status", "median"])
 def test_a_table_without_a_column_is_damaged(work: Path, column: str) -> None:
     table = "summaries" if column in {"median", "unit"} else "results"
     _rewrite(work / "store", table, lambda found: found.drop_columns([column]))
     _left_out(work, table)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e300, 5e-324])
-@pytest.mark.parametrize("column", ["median", "low", "high"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, 1e300])
+@pytest.mark.parametrize("column", ["median", "low"])
 def test_impossible_numbers_reach_no_file_as_numbers(work: Path, column: str, value: float) -> None:
     """JSON stays strict, pages say no NaN, and the site is whole."""
     _rewrite(work / "store", "summaries", _column(column, value))
@@ -201,7 +199,7 @@ def test_impossible_numbers_reach_no_file_as_numbers(work: Path, column: str, va
         assert not found & {each + unit for each in _NOT_NUMBERS for unit in ("", "%", "\u00d7")}, path
 
 
-@pytest.mark.parametrize("facts", ["{", "[]", "null", "7", '"x"', '{"a": {"b": [1]}}', "\x00"])
+@pytest.mark.parametrize("facts", ["{", "[]", '{"a": {"b": [1]}}'])
 def test_json_inside_a_table_may_be_anything(work: Path, facts: str) -> None:
     """Facts and shapes that are no objects are shown as they are, or left out."""
     schema = pq.read_schema(work / "store" / "tables" / "results" / "run-1.parquet")
@@ -242,7 +240,7 @@ def test_a_store_without_environments_and_calibrations_says_so(work: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["plan.json", "run.json", "journal.jsonl"])
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\x00", b"[]"])
+@pytest.mark.parametrize("content", [b"{", b"\xff\x00"])
 def test_a_damaged_folder_of_a_run_is_said(work: Path, name: str, content: bytes) -> None:
     """Tables are what pages are made of: the site is built and says what it could not read, or refuses."""
     (work / "store" / "runs" / "run-1" / name).write_bytes(content)

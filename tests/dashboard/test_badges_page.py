@@ -8,13 +8,12 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from store_builder import DAY, EAGER, NOW, RunBuilder, result
-from subject_store import HOSTILE, night, subject_store
+from subject_store import HOSTILE, night
 
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.badges import LONGEST
 from torchgauge.dashboard.names import device_id
 from torchgauge.records import Case, DeviceTarget, Modifier, Status, Workload
-from torchgauge.results.hostile_text import slug
 
 
 def _badges(store: Path, out: Path, now: float = NOW) -> dict[str, dict[str, object]]:
@@ -38,15 +37,6 @@ def test_degraded_passes_are_none(tmp_path):
     assert (
         _badges(tmp_path / "store", tmp_path / "site")[device_id("cpu")]["message"] == "pass 1/2, 2026-01-01"
     )
-
-
-def test_models_make_the_badge_of_a_device_and_suites_have_their_own(tmp_path):
-    """Checks and operators do not enter the headline."""
-    badges = _badges(subject_store(tmp_path / "store"), tmp_path / "site")
-    name = device_id("npusim")
-    assert badges[name]["message"] == "pass 1/1, 2026-01-01"
-    assert badges[f"{name}-{slug('conformance')}"]["message"] == "pass 3/4, 2026-01-01"
-    assert badges[f"{name}-{slug('ops')}"]["message"] == "pass 5/6, 2026-01-01"
 
 
 def test_a_silent_device_is_grey(tmp_path):

@@ -12,15 +12,12 @@ from typing import Any
 import pytest
 from patience import held, let_through, until
 from store_builder import (
-    CPU,
     EAGER,
-    INDUCTOR,
     NOW,
     RunBuilder,
     environment,
     failure,
     result,
-    workloads,
 )
 
 from torchgauge.dashboard import build_site
@@ -147,19 +144,6 @@ def test_a_phone_needs_no_sideways_scrolling(
             )
 
 
-def test_the_site_can_be_read_without_scripts_and_from_disk(site: Path, browser: Any) -> None:
-    """The matrix is complete in the page itself; nothing that needs a script is offered."""
-    with _page(browser, java_script_enabled=False) as page:
-        page.goto((site / "compatibility.html").as_uri())
-        assert page.locator("tbody tr").count() == 24
-        assert page.locator("tbody td a").count() == 96
-        assert page.locator("input, button").count() == 0
-        page.locator("td.e a").first.click()
-        page.wait_for_url("**/models/**")
-        assert page.locator("pre.command").count() == 8
-        assert "torchgauge run" in page.locator("pre.command").first.inner_text()
-
-
 def test_a_command_has_a_copy_button(site: Path, address: str, browser: Any) -> None:
     """The button copies exactly the command."""
     name = _pages(site)[-1]
@@ -169,30 +153,6 @@ def test_a_command_has_a_copy_button(site: Path, address: str, browser: Any) -> 
         page.get_by_text("Copied").wait_for()
         command = page.locator("pre.command").first.inner_text().strip()
         assert page.evaluate("navigator.clipboard.readText()") == command
-
-
-def test_forced_colours_keep_the_text_of_every_status(address: str, browser: Any) -> None:
-    """Where the system takes the colours away, codes and borders remain."""
-    with _page(browser, forced_colors="active") as page:
-        page.goto(address + "compatibility.html")
-        widths = page.evaluate(
-            "[...document.querySelectorAll('tbody td')].map(c => getComputedStyle(c).borderTopWidth)"
-        )
-        assert len(widths) == 96
-        assert set(widths) == {"1px"}
-
-
-def test_a_case_of_one_configuration_links_to_its_section(address: str, browser: Any) -> None:
-    """A cell leads to the case that it stands for."""
-    case = Case(workloads()[0], INDUCTOR, CPU)
-    with _page(browser) as page:
-        page.goto(address + "compatibility.html")
-        row = page.locator("tbody tr", has_text="resnet18").first
-        row.locator("td").nth(1).locator("a").click()
-        page.wait_for_url(re.compile("/models/.*#"))
-        anchor = page.evaluate("decodeURIComponent(window.location.hash.slice(1))")
-        article = page.locator(f"article:has(#{anchor})")
-        assert case.id in article.inner_text()
 
 
 def _shown(page: Any) -> int:
@@ -401,16 +361,3 @@ def test_a_baseline_that_was_taken_back_does_not_come_late(address: str, browser
         until(page, "!location.search.includes('base=')")
         let_through(page, late)
         assert page.locator("tbody tr").first.locator("td").all_text_contents() == before
-
-
-def test_a_large_matrix_is_filtered_without_laying_it_out_again(site: Path, browser: Any) -> None:
-    """Rows out of sight are skipped: each row is a box of its own with ``content-visibility``."""
-    with _page(browser, java_script_enabled=False) as page:
-        page.goto((site / "compatibility.html").as_uri())
-        row = page.locator("tbody tr").first
-        assert row.evaluate("row => getComputedStyle(row).contentVisibility") == "auto"
-        tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
-        roles = [node["role"]["value"] for node in tree if not node.get("ignored")]
-        assert roles.count("table") == 1
-        assert roles.count("columnheader") == 5
-        assert roles.count("row") == 26

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from patience import until
 from site_files import generator, small_shape
-from store_builder import DAY, EAGER, NOW, RunBuilder, environment, result, timings
+from store_builder import NOW
 
 from torchgauge.dashboard import build_site
-from torchgauge.records import Case, DeviceTarget, Workload
 
 _WATCH = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (e) => window.violations.push(e.violatedDirective));
 """
-HOSTILE = (
-    '<a href="https://example.invalid/x">click</a>',
-    "<b>bold</b><br>%{x} %{customdata}",
-    "$\\href{javascript:alert(1)}{x}$",
-    '"><img src=x onerror=window.pwned=1>',
-    "\u202egnp.exe &lt;i&gt;",
-)
 READY = ".plot[data-ready]"
 
 
@@ -139,34 +129,6 @@ def test_gaps_break_the_line_and_are_shaded(made: Path, base: str, browser: Any)
     assert (found["upload"], found["server"], found["logo"]) == (False, "", False)
 
 
-def test_the_comparison_of_the_page_is_the_one_that_was_prepared(made: Path, base: str, browser: Any) -> None:
-    """Python counts when the site is built, JavaScript in the browser: word for word the same."""
-    with _page(browser) as page:
-        page.goto(f"{base}compare.html")
-        sections = page.locator("section.comparison")
-        prepared = [
-            (
-                sections.nth(i).locator("h2 a").get_attribute("href"),
-                sections.nth(i).locator(".verdicts li").all_text_contents(),
-                re.search(r"n (\d+); (\d+) left out|No case", sections.nth(i).text_content() or "")[0],
-                sections.nth(i).locator("[aria-label^='What differs'] tbody th").all_text_contents(),
-                set(sections.nth(i).locator(":scope > ul:not(.verdicts) li").all_text_contents()),
-            )
-            for i in range(sections.count())
-        ]
-        assert len(prepared) == 3
-        for href, counts, n, rows, reasons in prepared:
-            page.goto(base + href)
-            page.wait_for_selector("#result .verdicts")
-            assert page.locator("#result .verdicts li").all_text_contents() == counts
-            assert n in page.locator("#result .mean").text_content()
-            shown = page.locator("[aria-label='What differs'] tbody th").all_text_contents()
-            assert shown[: len(rows)] == rows
-            listed = set(page.locator("#result > ul:not(.verdicts) li").all_text_contents())
-            assert listed == reasons
-            assert not page.locator("#prepared").is_visible()
-
-
 def test_every_kind_of_comparison_has_an_address(made: Path, base: str, browser: Any) -> None:
     """Configuration with configuration by a button, swapped, and back; a wrong address says what is wrong."""
     with _page(browser) as page:
@@ -262,16 +224,6 @@ def test_the_pages_fit_a_phone(made: Path, base: str, browser: Any, name: str) -
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_the_pages_read_without_scripts(made: Path, base: str, browser: Any) -> None:
-    with _page(browser, java_script_enabled=False) as page:
-        page.goto(f"{base}trends.html")
-        assert page.locator("svg.trend").count() == 4
-        assert not page.locator("#explore").is_visible()
-        page.goto(f"{base}compare.html")
-        assert page.locator("section.comparison").count() == 3
-        assert page.locator("#scripts").is_visible()
-
-
 def test_a_bundle_that_was_changed_is_refused(
     made: Path, tmp_path: Path, serve: Callable[[Path], str], browser: Any
 ) -> None:
@@ -287,43 +239,3 @@ def test_a_bundle_that_was_changed_is_refused(
     assert "not the file that was built" in page.text_content(".plot .notice")
     assert page.evaluate("window.pwned") is None
     context.close()
-
-
-def test_hostile_names_are_drawn_literally(
-    tmp_path: Path, serve: Callable[[Path], str], browser: Any
-) -> None:
-    """In titles, legends, hover labels and tables: no link, no element, no formula, every character."""
-    for day in (2, 1):
-        run = RunBuilder(f"run{day}", NOW - day * DAY)
-        for text in HOSTILE:
-            run.environments.append(replace(environment(text), identity=((text, f"{text}{day}"),)))
-            for name in HOSTILE:
-                case = Case(Workload(text, text, text, text), replace(EAGER, name=name), DeviceTarget(text))
-                result(run, case, measurements=timings(random.Random(day), 0.01, None, "cpu"))
-        run.write(tmp_path / "store")
-    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    base = serve(tmp_path / "site")
-    listed = "a[href^='https://example'], a[href^='javascript'], .plot img, .plot svg a, .plot b, .plot i"
-    with _page(browser) as page:
-        for device in _manifest(tmp_path / "site")["devices"]:
-            page.goto(f"{base}trends.html?device={device['id']}")
-            page.wait_for_selector(READY)
-            legend = page.locator(".plot >> nth=0").locator(".legendtext").all_text_contents()
-            shown = [text.replace("\u202e", "[U+202E]") for text in HOSTILE]
-            assert sorted(legend) == sorted(shown)
-            assert page.locator(listed).count() == 0
-            title = page.text_content("figcaption")
-            assert title.startswith(device["name"].replace("\u202e", "[U+202E]"))
-        for model in sorted((tmp_path / "site" / "models").iterdir()):
-            page.goto(f"{base}models/{model.name}")
-            page.locator("[data-chart]").scroll_into_view_if_needed()
-            page.wait_for_selector(READY)
-            assert page.locator(listed).count() == 0
-        page.goto(f"{base}compare.html?ad=&bd=")
-        page.click("text=newest commit with the one before")
-        page.wait_for_selector("#result .verdicts")
-        page.locator("#result details").evaluate_all("(all) => all.forEach((one) => (one.open = true))")
-        page.wait_for_selector("#result tbody th")
-        filled = "[...document.querySelectorAll('#result details')].every((one) => one.children.length > 1)"
-        until(page, filled)
-        assert page.locator("#result b b, #result i, #result img, #result a[href^='https:']").count() == 0

@@ -25,7 +25,7 @@ from store_builder import (
 
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.site_data import read_site_data
-from torchgauge.records import Case, Configuration, DeviceTarget, Status
+from torchgauge.records import Case, Configuration, DeviceTarget
 from torchgauge.results.store import Store
 
 
@@ -51,14 +51,6 @@ def _said(store: Path) -> dict[str, str]:
     return {column.name: text for column, text in apart.items()}
 
 
-def test_one_torch_and_one_night_are_not_said(tmp_path: Path) -> None:
-    """A day between two devices is the order of a night; an unknown torch is no other one."""
-    measured(tmp_path, 0.1, "2.13.0", (CPU, EAGER), (CPU, INDUCTOR))
-    measured(tmp_path, 1.2, "2.13.0", (NPU, EAGER))
-    measured(tmp_path, 0.1, "", (NPU, INDUCTOR))
-    assert _said(tmp_path) == {}
-
-
 def test_the_column_of_another_torch_and_the_older_one_are_marked(tmp_path: Path) -> None:
     """What most columns have is the usual torch, however many rows they have."""
     measured(tmp_path, 0.1, "2.13.0", (CPU, EAGER), (CPU, INDUCTOR))
@@ -70,22 +62,6 @@ def test_the_column_of_another_torch_and_the_older_one_are_marked(tmp_path: Path
         "npusim · inductor": "torch 2.12.1, 2025-12-23",
         "npusim.1 · eager": "2025-12-26",
     }
-
-
-def test_of_two_torches_the_one_with_the_newest_result_is_the_usual(tmp_path: Path) -> None:
-    """One column each."""
-    measured(tmp_path, 0.5, "2.12.1", (NPU, EAGER))
-    measured(tmp_path, 0.1, "2.13.0", (CPU, EAGER))
-    assert _said(tmp_path) == {"npusim · eager": "torch 2.12.1"}
-
-
-def test_a_column_of_which_nothing_is_known_is_not_compared(tmp_path: Path) -> None:
-    """Neither its torch nor its date is that of a result."""
-    measured(tmp_path, 0.1, "2.13.0", (CPU, EAGER))
-    run = RunBuilder("lost", NOW - 30 * DAY)
-    result(run, Case(workloads()[0], EAGER, NPU), Status.NOT_RUN)
-    run.write(tmp_path)
-    assert _said(tmp_path) == {}
 
 
 @pytest.mark.parametrize("page", ["compatibility.html", "performance.html"])

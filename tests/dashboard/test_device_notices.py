@@ -15,7 +15,7 @@ from page_text import words
 from store_builder import DAY, EAGER, INDUCTOR, NOW, RunBuilder, environment, result, timings
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.device_notices import AHEAD, LATE, LOST, DeviceNotice, DeviceNotices
+from torchgauge.dashboard.device_notices import LATE, LOST, DeviceNotice, DeviceNotices
 from torchgauge.records import Case, DeviceTarget, Status, Workload
 
 PASS, INFRA = Status.PASS, Status.INFRA
@@ -89,38 +89,10 @@ def test_a_device_has_one_sentence_however_much_is_wrong_with_it(three: Path) ->
         assert page.read_text().count('<details class="notice loud"><summary>') == 1
 
 
-def test_one_device_alone_folds_too(one: Path) -> None:
-    """Its sentence is five lines of a phone, of which one says since when."""
-    for page in sorted(one.glob("*.html")):
-        assert _notices(page).endswith(f"whole has no new data since 2025-12-30 {SENTENCES[2]}"), page
-
-
 def test_a_lost_night_after_which_nothing_is_late_is_not_loud() -> None:
     """What is shown is of the night before."""
     lost, late = DeviceNotice("a", LOST, ""), DeviceNotice("b", LATE, "")
     assert [DeviceNotices(each).loud for each in ((), (lost,), (lost, late))] == [False, False, True]
-
-
-@pytest.mark.parametrize(
-    ("kinds", "line"),
-    [
-        ([LATE], "d0 has no new data"),
-        (
-            [LATE, AHEAD, AHEAD],
-            "1 device has no new data: d0; 2 have a result dated in the future: d1, d2",
-        ),
-        ([LOST, LATE], "1 device has no new data: d1; 1 has a lost night: d0"),
-        (
-            [AHEAD, AHEAD, LOST],
-            "1 device has a lost night: d2; 2 have a result dated in the future: d0, d1",
-        ),
-        ([LATE] * 7, "7 devices have no new data: d0, d1, d2, d3, d4, and 2 more"),
-    ],
-)
-def test_the_line_says_how_many_and_which_by_what_they_have(kinds: list[str], line: str) -> None:
-    """The worst first, and no more names than a phone can hold."""
-    found = DeviceNotices(tuple(DeviceNotice(f"d{number}", kind, "") for number, kind in enumerate(kinds)))
-    assert found.line == line
 
 
 # -- In a browser -------------------------------------------------------------------------------------------

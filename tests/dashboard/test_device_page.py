@@ -34,12 +34,6 @@ def _device(site: Path, name: str) -> Path:
     return next((site / "devices").glob(f"{name}-*.html"))
 
 
-def _headings(page: Path, level: int) -> list[str]:
-    return [
-        words(found).strip() for found in re.findall(rf"<h{level}[^>]*>(.*?)</h{level}>", page.read_text())
-    ]
-
-
 def test_failures_are_grouped_by_fingerprint_the_largest_first(tmp_path: Path) -> None:
     """One group per cause with its operator, frame, models and one command; the rest has no fingerprint."""
     run = RunBuilder("r", NOW - 60)
@@ -71,18 +65,6 @@ def test_failures_are_grouped_by_fingerprint_the_largest_first(tmp_path: Path) -
     assert "1/7 planned cases of models pass" in words(page)
 
 
-def test_timeouts_in_one_phase_are_one_group(tmp_path: Path) -> None:
-    """The rule is that of triage: what is said of one case does not keep it apart from the next."""
-    run = RunBuilder("r", NOW - 60)
-    for number, workload in enumerate(workloads()[:3]):
-        result(run, Case(workload, EAGER, NPU), Status.TIMEOUT, reason=f"{workload.model}: {number} s")
-    run.write(tmp_path / "store")
-    page = _device(_site(tmp_path), "npusim")
-    (group,) = re.findall(r'<article class="card group".*?</article>', page.read_text(), re.DOTALL)
-    assert int(words(group).split("×")[0]) == 3  # noqa: RUF001
-    assert "passed: " in words(group)
-
-
 def test_checks_and_operators_are_in_no_headline(tmp_path: Path) -> None:
     """They have a row in the table of suites and a section of failures of their own."""
     run = RunBuilder("r", NOW - 60)
@@ -97,24 +79,6 @@ def test_checks_and_operators_are_in_no_headline(tmp_path: Path) -> None:
     assert "Failures of models, largest group first None." in text
     assert "NotImplementedError: no event" in text.partition("Failures of checks and operators")[2]
     assert "conformance, checks: 0/1 pass; no models" in words(site / "devices" / "index.html")
-
-
-def test_a_device_that_stopped_says_for_how_long(tmp_path: Path) -> None:
-    """Others went on; its page and the list of devices say so first, and so does every other page."""
-    for night in range(20, -1, -1):
-        run = RunBuilder(f"night-{9000 - night}", NOW - 600 - night * DAY)
-        result(run, Case(workloads()[0], EAGER, CPU))
-        if night > 15:
-            result(run, Case(workloads()[0], EAGER, NPU))
-        run.write(tmp_path / "store")
-    site = _site(tmp_path)
-    for page in sorted(site.rglob("*.html")):
-        text = words(page)
-        assert (
-            "npusim stopped reporting: no result since 2025-12-16 11:51 UTC; before, one came every 1 d."
-            in text
-        )
-        assert "cpu stopped" not in text
 
 
 def test_when_the_driver_and_the_build_of_torch_changed(tmp_path: Path) -> None:
@@ -164,23 +128,6 @@ def test_fallbacks_are_listed_by_model(tmp_path: Path) -> None:
     assert "Nobody looked" in words(_device(site, "cpu"))
 
 
-def test_only_failures_and_no_environment(tmp_path: Path) -> None:
-    """Every section says that it is empty, and why."""
-    run = RunBuilder("r", NOW - 60)
-    result(run, Case(workloads()[0], EAGER, CPU), Status.INFRA, cause=Cause.LOST_WORKER, reason="gone")
-    run.write(tmp_path / "store")
-    text = words(_device(_site(tmp_path), "cpu"))
-    for part in (
-        "0/1 planned cases of models pass, 0/0 of those attempted",
-        "No case of it has a result",
-        "No environment is on record",
-        "was not calibrated",
-        "Failures of models, largest group first None.",
-        "1× gone infra",  # noqa: RUF001
-    ):
-        assert part in text
-
-
 def test_an_index_of_one_device_with_an_index_finds_its_environment(tmp_path: Path) -> None:
     """Environments know the plugin only; the second device of a machine has the same page of facts."""
     run = RunBuilder("r", NOW - 60, environments=[environment("npusim")])
@@ -189,25 +136,3 @@ def test_an_index_of_one_device_with_an_index_finds_its_environment(tmp_path: Pa
     site = _site(tmp_path)
     assert "driver 1.2.0" in words(next((site / "devices").glob("npusim-1-*.html")))
     assert not broken_links(site, "devices/*.html", "models/*.html", "runs.html")
-
-
-def test_the_index_of_an_empty_store_says_so(tmp_path: Path) -> None:
-    """No device, no page but the list."""
-    from torchgauge.results.store import Store
-
-    Store.open(tmp_path / "store", create=True)
-    site = _site(tmp_path)
-    assert [page.name for page in (site / "devices").iterdir()] == ["index.html"]
-    assert "There is no published run in this store yet." in words(site / "devices" / "index.html")
-
-
-def test_the_card_of_every_device_leads_to_its_page(site: Path) -> None:
-    """The list, the overview and the pages of runs agree."""
-    names = {page.name for page in (site / "devices").iterdir()} - {"index.html"}
-    index = (site / "devices" / "index.html").read_text()
-    overview = (site / "index.html").read_text()
-    assert len(names) == 2
-    for name in names:
-        assert f'href="../devices/{name}"' in index
-        assert f'href="devices/{name}"' in overview
-    assert not broken_links(site, "devices/*.html", "models/*.html", "runs.html", "runs/*.html")

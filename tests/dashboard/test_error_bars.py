@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import doubt_store
-import numpy as np
 import pytest
 from page_text import words
 from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, RunBuilder, result, timings
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.pages.trend_panel import bare_count, trend_svg
 from torchgauge.records import Case, Measurement, Workload
 
 READY = ".plot[data-ready]"
@@ -62,20 +60,6 @@ def test_a_number_without_an_interval_breaks_its_line(site: Path) -> None:
     drawings = re.findall(r'<svg class="spark".*?</svg>', page)
     assert re.search(r'<path d="M\d+ \d+ \d+ \d+ M\d+ \d+ \d+ \d+ "/>', drawings[0])
     assert 'class="band"' in drawings[1]
-
-
-def test_a_point_of_a_trend_without_an_interval_is_not_drawn() -> None:
-    """A mean over one case has none; the passes beneath are counts and are drawn."""
-    nan = np.nan
-    part = (np.array([1.0, 1.1, 1.2]), np.array([0.9, nan, 1.1]), np.array([1.1, nan, 1.3]))
-    drawn = str(trend_svg([part], np.array([1.0, 1.0, 1.0]), "label"))
-    assert bare_count([part]) == 1
-    assert drawn.count("<circle") == 2
-    alone = (part[0], np.full(3, nan), np.full(3, nan))
-    nothing = str(trend_svg([alone], np.array([1.0, 1.0, 1.0]), "label"))
-    assert "<circle" not in nothing
-    assert 'class="band"' not in nothing
-    assert 'class="passed"' in nothing
 
 
 def test_a_chart_of_single_samples_is_a_table_with_the_reason(

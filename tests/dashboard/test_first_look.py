@@ -13,10 +13,6 @@ from page_text import words
 from store_builder import CPU, EAGER, INDUCTOR, NOW, NPU, RunBuilder, environment, result, timings, workloads
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.pages.column_heads import ColumnHead
-from torchgauge.dashboard.pictures.ratio_drawing import draw_ratios
-from torchgauge.dashboard.pictures.ratios import Edge, Lack, Ratio, RatioChart, RatioGroup, Tone
-from torchgauge.dashboard.pictures.svg import NARROW
 from torchgauge.records import Case, Modifier, Status
 
 
@@ -101,32 +97,6 @@ def test_no_cell_shows_half_a_number(once: Path, browser: Any, width: int) -> No
     page.close()
 
 
-def test_on_a_phone_what_has_no_ratio_leaves_room_for_what_has(tmp_path: Path) -> None:
-    """The boxes of both edges took all of the axis, and every ratio stood at the same place."""
-    ratios = tuple(
-        Ratio(f"m{n}", ratio, ratio * 0.97, ratio * 1.03, Tone.WORSE)
-        for n, ratio in enumerate((1.1, 1.5, 1.9))
-    )
-    lacks = (
-        Lack("a", Edge.LEFT, "unsteady"),
-        Lack("b", Edge.RIGHT, "unsteady"),
-        Lack("c", Edge.NOWHERE, "unsteady"),
-    )
-    chart = RatioChart("t", "faster", "slower", ("w", "x", "y"), (RatioGroup("", ratios, lacks),), "footer")
-    text = draw_ratios(chart, NARROW, description="d").text
-    places = [float(x) for x in re.findall(r'<circle[^>]* cx="([\d.]+)"', text)]
-    assert len(places) == 3
-    assert max(places) - min(places) > 0.2 * NARROW.width
-    assert "1 more without a ratio: 1 unsteady" in text
-
-
-def test_a_nightly_build_is_told_by_what_differs() -> None:
-    """A column is as wide as a number: its heading has no room for what all builds share."""
-    head = ColumnHead("cpu", "cpu", "eager", "a", False, True, "torch 2.14.0.dev20250704, 2025-07-04")
-    assert head.said == ("dev20250704", "2025-07-04")
-    assert ColumnHead("cpu", "cpu", "eager", "a", False, True, "torch 2.13.0").said == ("torch 2.13.0",)
-
-
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of a night with 24 columns; ``aot_eager`` has one speed-up more than ``inductor``."""
@@ -152,23 +122,3 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_front_page_tells_of_one_configuration_every_night(many: Path) -> None:
     """What fails tonight does not put another one into its place: all are planned as often."""
     assert "inductor over eager, geometric mean of 2 devices" in words(many / "index.html")
-
-
-@pytest.mark.parametrize("name", ["compatibility.html", "performance.html"])
-def test_a_printed_matrix_fits_a_sheet(many: Path, browser: Any, name: str) -> None:
-    """All 24 columns on A4 on its side, every number whole."""
-    page = browser.new_page(viewport={"width": 1040, "height": 720})
-    page.emulate_media(media="print")
-    page.goto((many / name).as_uri())
-    box = page.locator("table.matrix").bounding_box()
-    assert box["x"] + box["width"] <= 1040
-    cut = page.evaluate(
-        """() => [...document.querySelectorAll(".numbers tbody td.p")].filter((cell) => {
-             const range = document.createRange();
-             range.selectNodeContents(cell.firstChild);
-             return range.getBoundingClientRect().left < cell.getBoundingClientRect().left;
-           }).length"""
-    )
-    assert cut == 0
-    assert page.locator("table.matrix tbody tr").count() == 6
-    page.close()

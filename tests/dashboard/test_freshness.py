@@ -122,16 +122,6 @@ def test_every_page_says_of_which_torch_machine_and_date_it_is(site: Path) -> No
         ) in text
 
 
-def test_an_empty_store_has_no_clock(tmp_path: Path) -> None:
-    """Nothing is late where nothing came, and no date is made up."""
-    Store.open(tmp_path / "store", create=True)
-    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    page = (tmp_path / "site" / "index.html").read_text()
-    assert "data-late" not in page
-    assert "Newest result" not in page
-    assert "Built 2026-01-01 12:00 UTC" in words(page)
-
-
 def test_a_runner_whose_clock_is_ahead_is_named_and_hides_no_silence(tmp_path: Path) -> None:
     """A result of next year is no newest one: the device is late by those that have a date that can be."""
     _nights(tmp_path / "store", [12, 11, 10, -300])

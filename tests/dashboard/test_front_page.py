@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_text import broken_links, words
-from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, environment, result, timings
+from page_text import words
+from store_builder import CPU, DAY, EAGER, NOW, NPU, RunBuilder, environment, result, timings
 from subject_store import finding, keep_findings, night, store_of_every_page
 
 from torchgauge.dashboard import build_site
@@ -33,32 +33,6 @@ def _front(store: Path) -> str:
 
 def _part(text: str, begin: str, end: str = "Not there") -> str:
     return text.partition(begin)[2].partition(end)[0]
-
-
-def test_the_first_screen_of_a_night(site: Path) -> None:
-    """One sentence, what works, how fast, what changed against the night before, and a line per device."""
-    text = words(site / "index.html")
-    percent = r"[+\N{MINUS SIGN}]\d\.\d+% ±\d+(\.\d+)?%"
-    assert "2 devices, torch 2.13.0+cpu, 12 models measured, 2026-01-01" in text
-    assert (
-        "Works 70/96 pass \N{MINUS SIGN}24 since 2025-12-29. 70/84 of those attempted; 6 not measured" in text
-    )
-    assert re.search(rf"Geomean latency {percent} since the results before \(n = 22.*\)\.", text)
-    assert "Changed on 2026-01-01 12 broke, 0 fixed The night before, 2025-12-29: 0 broke, 0 fixed." in text
-    devices = _part(text, "newest result", "New failures")
-    assert re.search(r"cpu 41/48.*2 broke, 0 fixed 1\.\d+\S ±\d", devices)
-    assert re.search(r"npusim 29/48.*10 broke, 0 fixed 1\.\d+\S ±\d", devices)
-    assert not broken_links(site, "index.html")
-
-
-def test_new_failures_stand_by_their_cause_and_all_are_counted(site: Path) -> None:
-    """Ten and two cases in six lines, each with what it says, where, and a way to the case."""
-    page = (site / "index.html").read_text()
-    listed = _part(page, 'id="new"', 'id="regressions"')
-    assert sum(map(int, re.findall(r'<b class="count">(\d+)</b>', listed))) == 12
-    lines = [words(line) for line in listed.split("<li>")[1:]]
-    assert any(re.match(r"3 crash SIGSEGV npusim 2, cpu 1 huggingface/", line) for line in lines)
-    assert all("<a href=" in line for line in listed.split("<li>")[1:])
 
 
 def test_a_night_that_was_lost_is_one_line_and_no_headline(tmp_path: Path) -> None:
@@ -105,14 +79,6 @@ def test_a_first_night_has_its_results_and_no_difference(tmp_path: Path) -> None
     assert not re.search(r"\d since 2026", text)
 
 
-def test_an_empty_store_says_what_to_do(tmp_path: Path) -> None:
-    """And claims nothing."""
-    Store.open(tmp_path / "store", create=True)
-    text = _front(tmp_path / "store")
-    assert "There is no published run in this store yet." in text
-    assert "Works" not in text
-
-
 def test_a_store_of_checks_alone_counts_them_apart(tmp_path: Path) -> None:
     """No model was planned: neither nought of nought nor a matrix."""
     run = RunBuilder("r", NOW - 60)
@@ -121,17 +87,6 @@ def test_a_store_of_checks_alone_counts_them_apart(tmp_path: Path) -> None:
     text = _front(tmp_path / "store")
     assert "1 device, torch not recorded, no model measured, 2026-01-01" in text
     assert "cpu checks 1/1 no model was planned" in text
-
-
-def test_large_matrices_stay_on_their_page(tmp_path: Path) -> None:
-    """The front page of a hundred models has counts, that of some dozens the cases themselves."""
-    run = RunBuilder("r", NOW - 60)
-    for number in range(100):
-        for configuration in (EAGER, INDUCTOR):
-            for device in (CPU, NPU):
-                result(run, Case(Workload("toy", f"m{number}"), configuration, device))
-    run.write(tmp_path / "store")
-    assert "Every case" not in _front(tmp_path / "store")
 
 
 def test_an_open_regression_has_its_verdict_its_date_and_its_line(tmp_path: Path) -> None:
@@ -240,45 +195,6 @@ def _screen(browser: Any, width: int, height: int) -> Iterator[Any]:
         yield context.new_page()
     finally:
         context.close()
-
-
-FIRST_CELL = {
-    "index.html": ".tile .value",
-    "compatibility.html": ".matrix tbody td",
-    "performance.html": ".matrix tbody td",
-    "devices/{device}.html": "main svg.bar",
-}
-"""The first piece of data of a page."""
-
-
-@pytest.mark.parametrize("name", FIRST_CELL)
-def test_on_a_phone_the_first_data_is_on_the_first_screen(
-    whole_site: Path, browser: Any, serve: Callable[[Path], str], name: str
-) -> None:
-    """At 390 by 844, with the scripts' own controls in place."""
-    device = next(page.stem for page in (whole_site / "devices").iterdir() if page.stem != "index")
-    with _screen(browser, 390, 844) as page:
-        page.goto(serve(whole_site) + name.format(device=device), wait_until="networkidle")
-        box = page.locator(FIRST_CELL[name]).first.bounding_box()
-        assert box["y"] + box["height"] < 844
-
-
-@pytest.mark.parametrize("width", [390, 1440])
-def test_no_page_is_wider_than_its_screen(
-    whole_site: Path, browser: Any, serve: Callable[[Path], str], width: int
-) -> None:
-    """What is wide scrolls in its own region."""
-    base, wide = serve(whole_site), []
-    pages = sorted(whole_site.glob("*.html"))
-    for folder in ("devices", "models", "operators"):
-        pages += sorted((whole_site / folder).iterdir())[:2]
-    assert len(pages) > 15
-    with _screen(browser, width, 844) as page:
-        for path in pages:
-            page.goto(base + path.relative_to(whole_site).as_posix())
-            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                wide.append(path.name)
-    assert wide == []
 
 
 def test_the_menu_folds_on_a_phone_and_opens_by_the_keyboard(site: Path, address: str, browser: Any) -> None:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import random
-import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from site_files import generator, small_shape
 from store_builder import (
     CPU,
     DAY,
     EAGER,
-    INDUCTOR,
     NOW,
-    NPU,
     RunBuilder,
     environment,
     result,
@@ -25,15 +20,11 @@ from store_builder import (
 )
 
 from torchgauge.dashboard import DashboardError, build_site, plan_check, site_data
-from torchgauge.dashboard.arrow_columns import rounded
-from torchgauge.dashboard.epoch import Epoch
-from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, REBUILT, STATUSES, joined
+from torchgauge.dashboard.history import NOTHING_PLANNED, REBUILT, STATUSES
 from torchgauge.dashboard.site_data import read_site_data
-from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, TorchBuild, dated_run, snapshots_of
-from torchgauge.records import Case, Modifier, Realised, Status
+from torchgauge.dashboard.snapshots import DatedRun, TorchBuild, dated_run, snapshots_of
+from torchgauge.records import Case, Realised, Status
 from torchgauge.results.store import Store
-
-CASE = Case(workloads()[0], EAGER, CPU)
 
 
 def _run(store: Path, at: float, *statuses: Status, name: str = "", **changes: object) -> str:
@@ -73,42 +64,6 @@ def test_statuses_of_every_snapshot_sum_to_what_was_planned(tmp_path: Path) -> N
         plan_check.check_history(window, {s.id: n for s, n in zip(window.snapshots, (3, 6), strict=True)})
 
 
-def test_numbers_have_six_digits_and_nan_where_there_is_none(tmp_path: Path) -> None:
-    """The window holds what the site's files hold."""
-    import random
-
-    run = RunBuilder("r1", NOW)
-    result(run, CASE, measurements=timings(random.Random(1), 0.0123456789, None, "cpu"))
-    result(run, Case(workloads()[1], EAGER, CPU), Status.OOM, modifiers=(Modifier.FLAKY,))
-    run.write(tmp_path)
-    data = read_site_data(Store.open(tmp_path), NOW)
-    entry = data.latest.entries[data.latest.workloads[0], data.latest.columns[0]]
-    told = entry.numbers["latency"]["median"]
-    place = data.recent.number_of(CASE.key)
-    other = data.recent.number_of(Case(workloads()[1], EAGER, CPU).key)
-    assert place is not None
-    assert other is not None
-    median = float(data.recent.values["latency"][MEDIAN, place, 0])
-    assert told is not None
-    assert median == float(f"{told:.6g}") != told
-    assert np.isnan(data.recent.values["latency"][:, other, 0]).all()
-    assert (data.recent.mark("flaky")[other, 0], data.recent.mark("flaky")[place, 0]) == (True, False)
-    assert not data.recent.mark("nothing of the kind").any()
-
-
-def test_rounding_gives_the_nearest_double_of_the_decimal() -> None:
-    """Over all magnitudes; what is not finite or zero stays out of it."""
-    rng = np.random.default_rng(5)
-    values = rng.lognormal(0, 20, 20_000) * rng.choice([-1.0, 1.0], 20_000)
-    expected = [float(f"{value:.6g}") for value in values.tolist()]
-    close = np.isclose(rounded(values), expected, rtol=2e-6)
-    equal = rounded(values) == expected
-    assert close.all()
-    assert equal.mean() > 0.99  # halves may round to the other side, huge powers are inexact
-    assert np.isnan(rounded(np.array([np.nan, np.inf]))).all()
-    assert rounded(np.array([0.0])).tolist() == [0.0]
-
-
 def test_a_day_with_two_builds_of_torch_has_two_snapshots() -> None:
     """In order of their first run; a build without a commit is named by its version."""
     commit = TorchBuild("2.13.0", "9AB1b31d2f7c5566")
@@ -135,17 +90,6 @@ def test_a_run_without_a_build_joins_the_run_before_it_on_the_same_day() -> None
     assert dated_run("d", NOW + 60, TorchBuild("2.12.1"), [known]).snapshot != known.snapshot
 
 
-def test_windows_are_joined_by_case(tmp_path: Path) -> None:
-    """A case that one of them lacks has nothing planned there."""
-    _run(tmp_path / "a", NOW - 2 * DAY, Status.PASS)
-    _run(tmp_path / "b", NOW - DAY, Status.ERROR, Status.OOM)
-    parts = tuple(read_site_data(Store.open(tmp_path / name), NOW).recent for name in "ab")
-    whole = joined(parts)
-    assert whole.status.shape == (2, 2)
-    assert [case.key for case in whole.cases] == [case.key for case in parts[1].cases]
-    assert whole.status[1].tolist() == [NOTHING_PLANNED, STATUSES.index(Status.OOM)]
-
-
 def test_ages_count_from_this_moment_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A site that is built while every machine is dead says how old its results are."""
     _run(tmp_path, NOW - 30 * DAY, Status.PASS)
@@ -156,50 +100,6 @@ def test_ages_count_from_this_moment_unless_told(tmp_path: Path, monkeypatch: py
         assert "stale" in entry.marks
     (entry,) = read_site_data(Store.open(tmp_path), NOW - 31 * DAY).latest.entries.values()
     assert (entry.age_s, entry.known_age_s) == (0.0, 0.0)
-
-
-def test_devices_and_configurations_keep_their_numbers(tmp_path: Path) -> None:
-    """Numbers count per device, in order of first appearance."""
-    for at, cases in (
-        (NOW - DAY, [CASE, Case(workloads()[0], EAGER, NPU)]),
-        (NOW, [Case(workloads()[0], INDUCTOR, CPU), CASE]),
-    ):
-        run = RunBuilder(f"r{int(at)}", at)
-        for case in cases:
-            result(run, case)
-        run.write(tmp_path)
-    case_index = read_site_data(Store.open(tmp_path), NOW).case_index
-    assert {(case.column.name, case.number) for case in case_index} == {
-        ("cpu · eager", 0),
-        ("cpu · inductor", 1),
-        ("npusim · eager", 0),
-    }
-
-
-def test_the_recent_past_has_the_numbers_that_pages_compare(tmp_path: Path) -> None:
-    """Medians of all of them, intervals of latency only, over the open epoch and the one before it."""
-    nights = 2 * EPOCH_LENGTH + 1
-    store = generator().generate(tmp_path, small_shape(nights=nights, devices=1, models=1))
-    recent = read_site_data(Store.open(store), NOW).recent
-    assert len(recent.snapshots) == EPOCH_LENGTH + 1
-    assert len(recent.values["latency"]) == 3
-    assert {len(array) for name, array in recent.values.items() if name != "latency"} == {1}
-
-
-def test_epochs_are_shown_once_and_not_kept(tmp_path: Path) -> None:
-    """In order, each before the next is read: a build needs the memory of one, not of the history."""
-    nights = 2 * EPOCH_LENGTH + 1
-    store = generator().generate(tmp_path, small_shape(nights=nights, devices=1, models=1))
-    shown: list[tuple[int, int]] = []
-    rows: list[weakref.ref[object]] = []
-
-    def each(epoch: Epoch) -> None:
-        assert [kept() for kept in rows] == [None] * len(shown)
-        rows.append(weakref.ref(epoch.rows))
-        shown.append((epoch.number, len(epoch.window.snapshots)))
-
-    read_site_data(Store.open(store), None, each)
-    assert shown == [(0, EPOCH_LENGTH), (1, EPOCH_LENGTH), (2, 1)]
 
 
 def test_another_model_by_the_name_is_marked_and_breaks_the_line(tmp_path: Path) -> None:

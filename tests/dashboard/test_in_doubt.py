@@ -202,11 +202,6 @@ def test_nothing_but_what_is_marked_depends_on_a_time_in_doubt(stores: tuple[Pat
     assert mark in texts[0]
 
 
-def test_no_output_is_forgotten() -> None:
-    """The table has every command that shows numbers of a run, in every form."""
-    assert len(LINES) >= 25
-
-
 def _columnar(left: Any, right: Any, marks: dict[str, list[int]]) -> bool:
     """Whether lists of numbers differ at marked places only; anything else is to be alike."""
     if isinstance(left, dict) and isinstance(right, dict) and left.keys() == right.keys():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -97,76 +96,6 @@ def test_the_compact_view_shows_a_thousand_cells_at_once(wide: str, browser: Any
         until(page, "!document.querySelector('table.compact')")
 
 
-_ANSWERED = """
-(label) => new Promise((done) => {
-  const buttons = [...document.querySelectorAll("main button")];
-  buttons.find((each) => each.textContent.trim().startsWith(label)).click();
-  requestAnimationFrame(() => setTimeout(() => {
-    const rows = [...document.querySelectorAll("[data-matrix] tbody tr")];
-    done([rows.length, rows.at(-1).getBoundingClientRect().bottom]);
-  }));
-})
-"""
-
-
-@pytest.mark.parametrize("name", MATRICES)
-def test_what_is_in_sight_is_answered_first_and_the_rest_follows(wide: str, browser: Any, name: str) -> None:
-    """No gap at the foot of the screen in the first frame, and then as many rows as one may scroll to."""
-    count = "document.querySelectorAll('[data-matrix] tbody tr').length"
-    with _page(browser) as page:
-        _ready(page, wide + name)
-        until(page, f"{count} === 34")  # of 0.82 screens, and 3 to spare
-        for label in ("workload", "Worst rows first"):
-            rows, bottom = page.evaluate(_ANSWERED, label)
-            assert rows <= 34
-            assert bottom >= 900
-            until(page, f"{count} === 34")
-        _, bottom = page.evaluate(_ANSWERED, "Compact view")
-        assert bottom >= 900
-        until(page, f"{count} > 50")
-        page.mouse.move(600, 600)
-        page.mouse.wheel(0, 600)
-        page.evaluate(_ANSWERED, "workload")
-        until(page, f"{count} > 50")
-
-
-_HEADS = """
-() => [...document.querySelectorAll("[data-matrix] thead th[data-anchor]")].map((head) => {
-  const box = head.getBoundingClientRect(), name = head.querySelector("b").getBoundingClientRect();
-  const inside = name.left >= box.left - 1 && name.right <= box.right + 1 && name.bottom <= box.bottom;
-  return [inside, Boolean(head.querySelector(".apart")), head.title];
-})
-"""
-
-
-@pytest.mark.parametrize("name", MATRICES)
-def test_every_column_of_squares_has_its_name_above_it(wide: str, browser: Any, name: str) -> None:
-    """Beside what sets it apart, if anything does; where it is cut a title has it whole."""
-    with _page(browser) as page:
-        _ready(page, wide + name + "?view=compact")
-        page.locator("table.compact").wait_for()
-        heads = page.evaluate(_HEADS)
-        assert len(heads) >= 20
-        assert [title for inside, _, title in heads if not inside] == []
-        assert any(apart for _, apart, _ in heads)
-        assert all(" \u00b7 " in title for _, _, title in heads)
-
-
-@pytest.mark.parametrize("name", MATRICES)
-def test_a_row_of_a_matrix_is_one_line(wide: str, browser: Any, name: str) -> None:
-    """At most 24 px, over the whole width of the window."""
-    with _page(browser) as page:
-        _ready(page, wide + name)
-        heights = page.evaluate(
-            "[...document.querySelectorAll('[data-matrix] tbody tr')]"
-            ".map((row) => row.getBoundingClientRect().height)"
-        )
-        assert len(heights) > 20
-        assert max(heights) <= 24
-        box = page.locator(".scroll:has([data-matrix])").bounding_box()
-        assert box["width"] > 1_380
-
-
 def test_a_square_says_its_status_without_colour(address: str, browser: Any) -> None:
     """Each status has a letter of its own, and the name of a cell is its status in words."""
     with _page(browser, forced_colors="active") as page:
@@ -191,30 +120,6 @@ def test_heat_has_a_sign_where_the_interval_excludes_one(address: str, browser: 
             assert (sign in "+\u2212") == bool(heat), look
             assert not heat or sign == {"b": "+", "w": "\u2212"}[heat[1]]
         assert {"+", "\u2212", "\u00b7"} <= seen
-
-
-@pytest.mark.parametrize("name", MATRICES)
-def test_few_elements_stand_in_the_page_until_one_scrolls(wide: str, browser: Any, name: str) -> None:
-    """5,000 at most, however many rows there are; scrolling brings every row, and the count stays."""
-    with _page(browser) as page:
-        _ready(page, wide + name)
-        rows = int(re.match(r"\d+", page.inner_text("output"))[0])
-        counts = [page.evaluate("document.querySelectorAll('*').length")]
-        seen: set[str] = set()
-        reached = -1
-        while True:
-            seen |= set(page.locator("tbody th a").evaluate_all("(links) => links.map((link) => link.hash)"))
-            at = page.evaluate("document.querySelector('.scroll:has([data-matrix])').scrollTop")
-            if at == reached:
-                break
-            reached = at
-            last = "document.querySelector('tbody tr:last-child').ariaRowIndex"
-            before = page.evaluate(last)
-            page.evaluate("document.querySelector('.scroll:has([data-matrix])').scrollBy(0, 400)")
-            until(page, f"{last} !== '{before}' || {last} === '{rows + 1}'")
-            counts.append(page.evaluate("document.querySelectorAll('*').length"))
-        assert len(seen) == rows >= 90
-        assert max(counts) <= 5_000, counts
 
 
 def test_configurations_are_chosen_like_devices(address: str, browser: Any) -> None:
@@ -304,23 +209,6 @@ def test_pointing_at_a_number_shows_its_interval_and_its_doubt(address: str, bro
         tip.wait_for(state="hidden")
 
 
-def test_pointing_at_a_status_shows_the_number_that_its_mode_is_looked_at_by(
-    address: str, browser: Any
-) -> None:
-    """The latency of an eager case and of a compiled one, not what comes first by the alphabet."""
-    with _page(browser) as page:
-        _ready(page, address + "compatibility.html")
-        told = []
-        for column in (0, 1):
-            page.locator("tbody tr").first.locator("td").nth(column).hover()
-            tip = page.get_by_role("tooltip")
-            tip.get_by_text("half of the 95 % interval").wait_for()
-            told.append(tip.inner_text())
-            page.locator("h1").hover()
-            tip.wait_for(state="hidden")
-        assert [bool(re.search(r"latency [\d.]+ ms \u00b1[\d.]+%", text)) for text in told] == [True, True]
-
-
 def test_a_cell_pointed_at_while_the_tips_are_on_their_way_has_its_own(address: str, browser: Any) -> None:
     """The heading asks for their file; what the pointer rests on when it comes is told of."""
     with _page(browser) as page:
@@ -378,28 +266,6 @@ def test_the_link_to_new_failures_finds_exactly_those_of_the_overview(
             page.locator("output", has_text=re.compile(rf"^\d+ of \d+ rows, {new} cells?$")).wait_for()
 
 
-def test_a_file_of_facts_repeats_the_order_of_the_matrix(site: Path) -> None:
-    """Reason, build and moment of each cell; what was never started has no moment."""
-    page = (site / "compatibility.html").read_text()
-    anchors = re.findall(r'data-anchor="([0-9a-f]+)"', page)
-    rows = [re.findall(r"<td class=(\w)>", line) for line in page.splitlines() if line.startswith("<tr><th")][
-        :24
-    ]
-    found = 0
-    for path in sorted((site / "latest").glob("cells-*.json")):
-        shard = json.loads(path.read_text())
-        width = len(shard["columns"])
-        for order, letters in enumerate(rows):
-            for place, anchor in enumerate(shard["columns"]):
-                letter, at = letters[anchors.index(anchor)], order * width + place
-                assert (shard["at"][at] is None) == (letter == "n")
-                assert letter == "p" or shard["reason"][at] >= 0
-                if letter == "e":
-                    assert shard["texts"][shard["reason"][at]] == "aten::_fused_sdp is not implemented"
-                found += 1
-    assert found == 96
-
-
 def test_the_configurations_of_a_device_fold_into_one_column(address: str, browser: Any) -> None:
     """It counts those that pass, is as bad as the worst, leads there, and names each where one looks."""
     with _page(browser) as page:
@@ -420,18 +286,3 @@ def test_the_configurations_of_a_device_fold_into_one_column(address: str, brows
         page.get_by_role("button", name="Fold configurations").click()
         until(page, "document.querySelectorAll('thead th[data-anchor]:not([hidden])').length === 4")
         assert page.locator("tbody tr:first-child td:visible").all_text_contents()[2] == "errnew unexpected"
-
-
-def test_a_long_comparison_scrolls_in_its_frame(wide: str, browser: Any) -> None:
-    """At most 22 rem are of one table, which the keyboard reaches; paper has all of it."""
-    frames = """() => [...document.querySelectorAll("#prepared .comparison .scroll")]
-      .map((each) => [each.clientHeight, each.scrollHeight, each.tabIndex])
-      .filter(([height]) => height > 0)"""
-    with _page(browser) as page:
-        page.goto(wide + "compare.html")
-        seen = page.evaluate(frames)
-        assert any(whole > height for height, whole, _ in seen)
-        assert max(height for height, _, _ in seen) <= 352
-        assert {stop for _, _, stop in seen} == {0}
-        page.emulate_media(media="print")
-        assert all(whole == height for height, whole, _ in page.evaluate(frames))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 import random
 import re
@@ -18,15 +17,10 @@ from torchgauge.dashboard import build_site
 from torchgauge.dashboard.device_notices import DeviceNotices
 from torchgauge.dashboard.freshness import Freshness, Reporter
 from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
-from torchgauge.dashboard.pages import links, views
 from torchgauge.dashboard.pages.compatibility import compatibility_page
 from torchgauge.dashboard.pages.noise import Movement, thresholds
-from torchgauge.dashboard.pages.number_text import change, digits, spread
-from torchgauge.dashboard.pages.pass_line import HEIGHT, pass_line
-from torchgauge.dashboard.pages.performance import notes_of, performance_page
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.records import Case, Measurement, Realised, Status, Workload
-from torchgauge.records import Workload as PlannedWorkload
 
 SITE = {"version": "0", "generated": "now", "empty": False, "pages": (("index.html", "Overview"),)}
 SITE |= {"notices": DeviceNotices(), "freshness": Freshness(0.0, {}, Reporter("", None, None))}
@@ -105,23 +99,6 @@ def test_a_compatibility_page_of_4800_cells_is_light(large: LatestResults, site:
     assert "style=" not in page
 
 
-def test_performance_pages_of_4800_cells_are_light(large: LatestResults, site: Path) -> None:
-    """Each view is a page of its own."""
-    found, readers, notes = views.views(large), views.Readers(large, {}), notes_of(large)
-    assert [view.against.value for view in found[:4]] == ["eager", "absolute", "device", "previous"]
-    for view in found[:3]:
-        shown = performance_page(large, view, found, readers, notes)
-        page = Renderer(SITE).page("performance", view.file, page=shown, section="performance.html")
-        assert _weight(page, site / "static") < FIRST_LOAD, view
-        assert len(re.findall(r"<tr><th scope=\"row\"><a href=\"models/", page)) == 200
-
-
-def test_anchors_of_cases_are_unique_on_a_models_page(large: LatestResults) -> None:
-    """They are put together from the row's part and the column's part."""
-    found = [links.case_link(entry) for entry in large.entries.values()]
-    assert len(set(found)) == len(found)
-
-
 def test_a_threshold_is_the_third_quartile_and_three_ranges() -> None:
     """Per series, with gaps, and not at all where there is too little history."""
     rng = np.random.default_rng(3)
@@ -143,31 +120,6 @@ def test_the_significance_factor_is_the_change_over_the_threshold() -> None:
     assert Movement(1.0, 1.0, 0.0).factor == 0.0
 
 
-def test_numbers_have_the_digits_that_their_interval_warrants() -> None:
-    """Four significant digits below one percent, else three; a change has its sign."""
-    assert [digits(0.0123456, 0.5), digits(12.3456, 2.0), digits(12345.6, 0.1)] == [
-        "0.01235",
-        "12.3",
-        "12,346",
-    ]
-    assert [spread(None), spread(0.123), spread(1.25), spread(23.4)] == ["n<6", "±0.1%", "±1.2%", "±23%"]
-    assert [change(1.012, 0.5), change(0.95, 2.0), change(1.0003, 0.05)] == ["+1.2%", "\u22125.0%", "+0.03%"]
-
-
-def test_a_snapshot_without_results_breaks_the_line() -> None:
-    """No interpolation: a gap is a gap, and the label counts it."""
-    line = pass_line([5, 6, None, 0, 6], [6] * 5, ["a", "b", "c", "d", "e"])
-    assert line is not None
-    assert line.path.count("M") == 2
-    assert f" {HEIGHT - 3:.1f}" in line.path
-    assert "1 snapshot without a result" in line.label
-    assert "last 6 of 6" in line.label
-    assert pass_line([None, 3, None], [6] * 3, ["a", "b", "c"]) is None
-    alone = pass_line([1, None, 2, None, 3, 3], [6] * 6, list("abcdef"))
-    assert alone is not None
-    assert len(alone.dots) == 3
-
-
 def _nights(path: Path, nights: int, statuses: dict[str, list[Status]], *, slow: float = 1.0) -> None:
     """One run per night and device; a device whose list is over stays silent. The last night is slower."""
     rng = random.Random(4)
@@ -182,34 +134,6 @@ def _nights(path: Path, nights: int, statuses: dict[str, list[Status]], *, slow:
             measured = timings(rng, base, None, "x") if known[night] is Status.PASS else []
             result(run, case, known[night], measurements=measured)
         run.write(path)
-
-
-def test_a_device_that_fell_silent_is_announced_first(tmp_path: Path) -> None:
-    """Its newest result is old while others went on: the page says so before anything else."""
-    passes = [Status.PASS] * 6
-    _nights(tmp_path / "store", 6, {"cpu": passes, "npusim": passes[:2]})
-    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    page = (tmp_path / "site" / "index.html").read_text()
-    assert "npusim stopped reporting: no result since" in _text(tmp_path / "site" / "index.html")
-    assert page.index("<b>npusim</b>") < page.index('class="tiles"')
-    assert "<b>cpu</b> stopped" not in page
-    assert page.index("npusim</a>") < page.index("cpu</a>")
-
-
-def test_a_new_failure_is_named_until_it_is_measured_again(tmp_path: Path) -> None:
-    """What was lost to the environment in between neither hides nor makes one."""
-    failing = [Status.PASS, Status.PASS, Status.INFRA, Status.ERROR]
-    _nights(tmp_path / "a", 4, {"cpu": failing, "npusim": [Status.ERROR] * 4})
-    build_site(tmp_path / "a", tmp_path / "site", now=NOW)
-    text = _text(tmp_path / "site" / "index.html").partition("newest result")[2]
-    (found,) = re.findall("New failures(.*?)Regressions", text)
-    assert re.search(r"1 err .*cpu 1", found)
-    assert "npusim" not in found
-    _nights(tmp_path / "b", 5, {"cpu": [*failing, Status.ERROR], "npusim": [Status.ERROR] * 4})
-    build_site(tmp_path / "b", tmp_path / "site2", now=NOW)
-    assert re.search(
-        r"New failures\s*None on 2025-12-31\.\s*Regressions", _text(tmp_path / "site2" / "index.html")
-    )
 
 
 def test_a_change_beyond_the_noise_of_its_series_is_marked(tmp_path: Path) -> None:
@@ -250,50 +174,6 @@ def test_a_ratio_needs_a_baseline_that_was_built_alike(tmp_path: Path) -> None:
     assert sum(row[1][0].endswith("\u00d7") and 0.45 < float(row[1][0][:-1]) < 0.55 for row in plain) == 1
     assert ratios == {("built", "differently"), ("no", "baseline")}
     assert any(row[0] == ["\u2013", "no", "clock"] for row in plain)
-
-
-def test_checks_and_operators_are_counted_apart(tmp_path: Path) -> None:
-    """They are no models: neither in a matrix of models nor in its headline."""
-    run = RunBuilder("r", NOW - 60)
-    result(run, Case(workloads()[0], EAGER, CPU))
-    for suite, model, mode, status in (
-        ("conformance", "copies", "check", Status.PASS),
-        ("conformance", "errors", "check", Status.FAIL_ACCURACY),
-        ("ops", "abs", "forward", Status.PASS),
-    ):
-        result(run, Case(PlannedWorkload(suite, model, mode), EAGER, CPU), status)
-    run.write(tmp_path / "store")
-    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    text = _text(tmp_path / "site" / "index.html")
-    assert re.search(r"cpu\s*checks 1/2\s*operators 1/1\s*1/1", text)
-    assert "1/1 pass" in text
-    page = (tmp_path / "site" / "compatibility.html").read_text()
-    assert "conformance" not in page
-    assert len(re.findall(r"<tr><th scope=\"row\"><a href=\"models/", page)) == 1
-
-
-def test_shards_repeat_the_order_of_the_matrix(store: Path, site: Path) -> None:
-    """Row by row, with a column's anchor for each column; histories have a letter per snapshot."""
-    page = (site / "compatibility.html").read_text()
-    anchors = re.findall(r'data-anchor="([0-9a-f]+)"', page)
-    rows = [
-        re.findall(r"<td class=(\w)>", line) for line in page.splitlines() if line.startswith("<tr><th scope")
-    ][:24]
-    latency = json.loads((site / "latest" / "latency.json").read_text())
-    assert latency["columns"] == anchors
-    assert len(latency["median"]) == len(latency["half"]) == len(rows) * len(anchors)
-    found: dict[str, list[str]] = {}
-    for path in sorted((site / "latest").glob("history-*.json")):
-        shard = json.loads(path.read_text())
-        assert len(shard["snapshots"]) == 2
-        for index, anchor in enumerate(shard["columns"]):
-            found[anchor] = shard["status"][index :: len(shard["columns"])]
-    for index, anchor in enumerate(anchors):
-        assert [row[index] for row in rows] == [text[-1] for text in found[anchor]]
-        values = latency["median"][index :: len(anchors)]
-        assert [
-            value is not None for value, row in zip(values, rows, strict=True) if row[index] == "p"
-        ].count(False) == 0
 
 
 def test_one_device_with_eager_only_has_no_ratio(tmp_path: Path) -> None:

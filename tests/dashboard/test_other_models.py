@@ -84,15 +84,6 @@ def test_the_badge_and_the_trend_count_the_same(site: Path) -> None:
     assert counts == {(1, 1)}
 
 
-def test_the_matrix_shows_it_as_what_it_is(site: Path) -> None:
-    """The mark stands in the cell, among the counts, and is explained."""
-    page = site / "compatibility.html"
-    assert "partial<small>other_model</small>" in page.read_text()
-    text = words(page)
-    assert "another number of parameters than its suite declares" in text
-    assert "1 other_model" in words(site / "index.html")
-
-
 def test_it_enters_no_mean(store: Path) -> None:
     """Its number is there, with the reason why it is not used; a failure is told as a failure."""
     latest = read_site_data(Store.open(store), NOW).latest

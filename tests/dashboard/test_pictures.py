@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import doubt_store
@@ -24,7 +23,6 @@ from store_builder import (
     CPU,
     DAY,
     EAGER,
-    INDUCTOR,
     NOW,
     NPU,
     RunBuilder,
@@ -35,18 +33,10 @@ from store_builder import (
 )
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.blocking import Blocking
 from torchgauge.dashboard.pages.number_text import TIMES
 from torchgauge.dashboard.pictures import ink
-from torchgauge.dashboard.pictures.axis import CountAxis, LogAxis
-from torchgauge.dashboard.pictures.course import release_of
-from torchgauge.dashboard.pictures.svg import cut, wrapped
-from torchgauge.dashboard.pictures.unblocking import steps_of
 from torchgauge.records import Case, Measurement, Status, Workload
-from torchgauge.results.blockers.ranking import RankedStep
 from torchgauge.results.trends.trend_outcomes import TrendState
-
-STATIC = Path(ink.__file__).parents[1] / "static"
 
 
 def pictures(site: Path, kind: str) -> list[Path]:
@@ -184,33 +174,6 @@ def test_a_picture_has_a_name_a_description_and_a_table(site: Path) -> None:
         assert not re.search(r"https?://(?!www\.w3\.org|YOUR-SITE)", page + path.read_text())
 
 
-def test_a_long_name_is_cut_in_its_middle_and_whole_in_its_title(tmp_path: Path) -> None:
-    run = RunBuilder("20260101T100000Z-bbbbbbbb", NOW - DAY)
-    for device in (CPU, NPU):
-        run.environments.append(environment(device.name))
-        for model in ("a" * 80 + "<b>&end", "short"):
-            case = Case(Workload("toy", model), EAGER, device)
-            result(run, case, measurements=timings(random.Random(3), 0.01, None, device.name))
-    run.write(tmp_path / "s")
-    build_site(tmp_path / "s", tmp_path / "o", now=NOW)
-    (path,) = pictures(tmp_path / "o", "devices")
-    shown = [words(each) for each in PictureFile(path).texts]
-    (short,) = (each for each in shown if each.endswith("<b>&end"))
-    assert re.fullmatch(r"a+…a+<b>&end", short)
-    assert len(short) < 40
-    assert any("a" * 80 in name for name in PictureFile(path).rows())
-    assert "<b>" not in path.read_text()
-
-
-def test_the_colours_are_those_of_the_pages() -> None:
-    """Of both schemes, name by name: a picture cannot ask the style of a page."""
-    style = (STATIC / "style.css").read_text() + (STATIC / "charts.css").read_text()
-    for place, colours in enumerate((ink.LIGHT, ink.DARK)):
-        for name, colour in colours.items():
-            css = {"better": "series-1", "worse": "series-2"}.get(name, name)
-            assert re.findall(rf"--{css}: (#\w+);", style)[place] == colour, name
-
-
 @pytest.mark.parametrize("colours", [ink.LIGHT, ink.DARK])
 def test_the_colours_can_be_told_from_what_is_behind_them(colours: dict[str, str]) -> None:
     """Text by 4.5 to 1 and marks by 3 to 1, as WCAG asks."""
@@ -234,41 +197,6 @@ def _contrast(one: str, other: str) -> float:
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize(
-    ("low", "high"), [(0.001, 400.0), (0.97, 1.04), (0.5, 1.6), (0.1, 12.0), (0.9999, 1.0001), (1e-9, 1e9)]
-)
-def test_an_axis_of_ratios_has_one_and_few_labels(low: float, high: float) -> None:
-    """Whatever it spans, 1 is labelled, and no two labels are the same."""
-    axis = LogAxis.around([math.log(low), math.log(high)], 0.0, 400.0)
-    ticks = axis.ticks(7)
-    assert 1 in ticks
-    assert 1 <= len(ticks) <= 7
-    assert len({f"{tick:g}" for tick in ticks}) == len(ticks)
-    assert 0 <= axis.at(math.log(low)) <= axis.at(0.0) <= axis.at(math.log(high)) <= 400
-
-
-@pytest.mark.parametrize("most", [0, 1, 5, 96, 1_234, 400_000])
-def test_an_axis_of_counts_has_whole_labels(most: int) -> None:
-    ticks = list(CountAxis(most, 100, 0).ticks(5))
-    assert ticks[0] == 0
-    assert len(ticks) <= 5
-    assert all(tick <= most for tick in ticks)
-
-
-def test_text_is_cut_and_wrapped_by_its_width() -> None:
-    assert cut("resnet18", 200, 13) == "resnet18"
-    assert cut("x" * 50 + "tail", 100, 13).endswith("…xxtail")
-    assert wrapped("one two three four five six", 60, 13, 2) == ["one two", "three…"]
-
-
-@pytest.mark.parametrize(
-    ("version", "release"),
-    [("2.13.0+cpu", "2.13"), ("2.14.0.dev20260101", "2.14 dev"), ("2.14.0a0+git1", "2.14 dev"), ("", "")],
-)
-def test_a_release_is_the_first_two_numbers(version: str, release: str) -> None:
-    assert release_of(version) == release
 
 
 def test_a_reader_sees_the_picture_in_both_schemes_and_the_narrow_one_on_a_phone(
@@ -299,31 +227,6 @@ def _chart_rows(path: Path) -> list[list[str]]:
         [unescape(re.sub("<[^>]+>", "", cell)) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
         for row in body.split("<tr>")[1:]
     ]
-
-
-def test_the_speed_ups_of_a_compiler_are_those_of_the_store(store: Path, site: Path) -> None:
-    """Every workload once, sorted within its device, with the interval of its own measurement."""
-    (path,) = pictures(site, "speedups")
-    (run,) = sorted((store / "tables" / "summaries").glob("20260101*.parquet"))
-    expected = {
-        row["case_key"]: row
-        for row in pq.read_table(run).to_pylist()
-        if row["metric"] == "speedup" and row["median"]
-    }
-    rows = [row for row in _chart_rows(path) if row[3]]
-    assert len(rows) == 31
-    for device in (CPU, NPU):
-        own = [row for row in rows if row[0] == device.name]
-        for group, name, _, ratio, interval, *_ in own:
-            (workload,) = (each for each in workloads() if each.name == name)
-            found = expected[Case(workload, INDUCTOR, device).key]
-            assert math.isclose(float(ratio.removesuffix(TIMES)), found["median"], rel_tol=6e-3), (
-                group,
-                name,
-            )
-            low, high = (float(each) for each in interval.strip("[]").split(", "))
-            assert (low, high) == pytest.approx((found["low"], found["high"]), rel=6e-3)
-        assert [float(row[3][:-1]) for row in own] == sorted(float(row[3][:-1]) for row in own)
 
 
 def test_two_versions_are_compared_case_by_case(tmp_path: Path) -> None:
@@ -387,18 +290,3 @@ def test_the_changes_of_the_week_are_those_that_trend_found(tmp_path: Path) -> N
     assert len(hollow) == 1
     assert "3 levels changed, 2 for the worse; 1 confirmed" in picture.description
     assert [row[-1] for row in _chart_rows(path)][2:] == ["no interval"]
-
-
-def test_operators_add_up_to_the_models_that_run() -> None:
-    """Each step begins where the one before ends; what brings no model is no step."""
-    ranked = (
-        RankedStep(("aten::a",), ("x:inference", "y:inference"), ("x:inference",), (), ()),
-        RankedStep(("aten::b",), (), (), ("z:inference",), ()),
-        RankedStep(("aten::c", "aten::d"), ("w:training",), ("w:training",), (), ()),
-    )
-    found = SimpleNamespace(steps=ranked)
-    steps = steps_of(Blocking("npu", found=found))  # type: ignore[arg-type]
-    assert [(step.operators, step.before, step.observed, step.predicted, step.after) for step in steps] == [
-        (("aten::a",), 0, 1, 1, 2),
-        (("aten::c", "aten::d"), 2, 1, 0, 3),
-    ]

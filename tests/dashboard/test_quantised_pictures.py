@@ -109,16 +109,6 @@ def test_each_point_stands_where_its_numbers_say(pictures: Path) -> None:
     )
 
 
-def test_the_table_has_what_is_not_drawn(pictures: Path) -> None:
-    """Refused and doubtful ones with their status, never as a number."""
-    (page,) = pictures.glob("quantised-*.html")
-    text = page.read_text()
-    assert "torchao-refused" in text
-    assert "unsupported" in text
-    assert ">degraded<" in text
-    assert "about 4.0x, unsteady" in text
-
-
 def test_the_front_is_of_three_numbers() -> None:
     """What is slower and larger stays where it is the most exact; of two equal ones both do."""
     small, fast, exact = Point("a", 1, 1, 1, True), Point("b", 2, 2, 1, True), Point("c", 3, 1, 9, True)

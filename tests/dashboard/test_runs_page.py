@@ -7,13 +7,12 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from page_text import broken_links, ids, words
 from store_builder import CPU, DAY, EAGER, NOW, NPU, RunBuilder, environment, result, workloads
 
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.pages.runs import NEWEST
-from torchgauge.records import Case, Cause, Status
+from torchgauge.records import Case, Status
 from torchgauge.results.store import Store
 
 
@@ -27,25 +26,6 @@ def _run(store: Path, run_id: str, at: float, *statuses: Status, device: object 
 def _site(tmp_path: Path) -> Path:
     build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     return tmp_path / "site"
-
-
-def test_the_last_run_of_every_device_and_suite(tmp_path: Path) -> None:
-    """Its age, coverage and infra errors; an older run of another suite keeps its own row."""
-    store = tmp_path / "store"
-    old = RunBuilder("old", NOW - 3 * DAY)
-    result(old, Case(workloads()[14], EAGER, CPU))
-    result(old, Case(workloads()[0], EAGER, CPU))
-    old.write(store)
-    new = RunBuilder("new", NOW - 7_200)
-    result(new, Case(workloads()[0], EAGER, CPU), started=NOW - 7_000, duration_s=10.0)
-    result(new, Case(workloads()[1], EAGER, CPU), Status.INFRA, cause=Cause.LOST_WORKER, started=NOW - 6_900)
-    result(new, Case(workloads()[2], EAGER, CPU), Status.NOT_RUN)
-    result(new, Case(workloads()[3], EAGER, CPU), Status.ERROR, log="logs/x.log", started=NOW - 6_820,
-           duration_s=20.0)  # fmt: skip
-    new.write(store)
-    text = words(_site(tmp_path) / "runs.html")
-    assert "cpu huggingface old 2025-12-29 12:00 UTC 12.3 s 1/1 1/1 0 none" in text
-    assert "cpu timm new 2026-01-01 10:00 UTC 3 min 20 s 2/4 incomplete 1/4 1 runs/new/logs" in text
 
 
 def test_unfinished_and_unreadable_runs_come_first(tmp_path: Path) -> None:
@@ -90,14 +70,6 @@ def test_many_runs_have_pages_by_month(tmp_path: Path) -> None:
     assert len(ids(page)) == len(set(ids(page)))
 
 
-def test_few_runs_need_no_months(tmp_path: Path) -> None:
-    """One page has them all."""
-    _run(tmp_path / "store", "one", NOW - 60, Status.PASS)
-    site = _site(tmp_path)
-    assert not (site / "runs").exists()
-    assert "All runs" in words(site / "runs.html")
-
-
 def test_a_run_has_its_command_and_the_hash_of_its_table(tmp_path: Path) -> None:
     """So that it can be cited and made again; hostile words of a command are quoted for the shell."""
     store = tmp_path / "store"
@@ -111,16 +83,6 @@ def test_a_run_has_its_command_and_the_hash_of_its_table(tmp_path: Path) -> None
     assert hashlib.sha256(table.read_bytes()).hexdigest() in text
     assert "governor performance" in text
     assert "shared machine" in text
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[", '{"command": "text"}', '{"command": [1, 2]}', '{"command": ["x']
-)
-def test_a_plan_that_says_no_command_is_no_error(tmp_path: Path, content: str) -> None:
-    """A published run needs its plan no more."""
-    _run(tmp_path / "store", "one", NOW - 60, Status.PASS)
-    (tmp_path / "store" / "runs" / "one" / "plan.json").write_text(content)
-    assert "Its command is not on record." in words(_site(tmp_path) / "runs.html")
 
 
 def test_a_run_without_its_folder_is_described_from_its_tables(tmp_path: Path) -> None:

@@ -11,9 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from site_files import files_of
-from store_builder import NOW
 
-from torchgauge.dashboard import build_site
 from torchgauge.records import Status
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import Store
@@ -58,27 +56,6 @@ def test_every_row_of_the_store_is_in_its_series(store: Path, site: Path, manife
         assert shown == (letter[row["status"]], None if median is None else float(f"{median:.4g}"))
 
 
-def test_a_snapshot_says_the_same_as_the_series(site: Path) -> None:
-    """Two ways to the same number; a series has four digits of it."""
-    for path in site.glob("snapshots/*/*.core.json"):
-        data = _json(path)
-        assert len(data["cases"]) == len(data["status"])
-        for name, three in data["metrics"].items():
-            assert {len(values) for values in three.values()} == {len(data["cases"])}, name
-        listed = _json(site / "cases" / f"{path.name.split('.')[0]}.json")["cases"]
-        for place, number in enumerate(data["cases"]):
-            folder = site / "series" / path.name.split(".")[0] / listed[number]["model_id"]
-            series = _json(folder / "0.json")
-            at = series["snapshots"].index(data["snapshot"])
-            same = next(case for case in series["cases"] if case["case"] == number)
-            assert same["status"][at] == data["status"][place]
-            latency = same["metrics"].get("latency", {"median": [None] * 2})["median"][at]
-            exact = data["metrics"]["latency"]["median"][place]
-            assert (latency is None) == (exact is None)
-            assert exact is None or latency == pytest.approx(exact, rel=5.01e-4)
-            assert exact is None or latency == float(f"{latency:.4g}")
-
-
 def test_anchors_and_files_of_cases_exist(site: Path) -> None:
     """A script that finds a number can link to its case."""
     for path in site.glob("cases/*.json"):
@@ -110,26 +87,3 @@ def test_shards_are_small(site: Path) -> None:
     for folder in ("series", "snapshots", "cases"):
         for path in (site / folder).rglob("*.json"):
             assert len(gzip.compress(path.read_bytes(), 6)) <= LIMIT, path
-
-
-def test_infinite_numbers_become_null(store: Path, tmp_path: Path) -> None:
-    """A table that another tool wrote: strict JSON all the same, and the status stays."""
-    import shutil
-
-    import pyarrow as pa
-
-    copy = tmp_path / "store"
-    shutil.copytree(store, copy)
-    for path in (copy / "tables" / "summaries").iterdir():
-        table = pq.read_table(path)
-        index = table.schema.get_field_index("median")
-        bad = pa.array([float("inf") if i % 2 else float("nan") for i in range(table.num_rows)])
-        pq.write_table(table.set_column(index, table.schema.field(index), bad), path)
-    build_site(copy, tmp_path / "site", now=NOW)
-    statuses = ""
-    for path in (tmp_path / "site").rglob("*.json"):
-        data = _json(path)
-        if path.parts[-3] == "snapshots" and "status" in data:
-            statuses += data["status"]
-            assert data["metrics"] == {}
-    assert "p" in statuses

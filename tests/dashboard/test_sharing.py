@@ -19,7 +19,6 @@ import pytest
 from store_builder import NOW
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.page_descriptions import DESCRIPTIONS
 from torchgauge.dashboard.pictures import card_image
 from torchgauge.dashboard.serve import QuietHandler
 
@@ -60,16 +59,6 @@ def test_every_page_says_what_it_is_to_those_who_get_a_link(shared: Path) -> Non
     top = [name for name in found if "/" not in name and not name.startswith("performance-")]
     assert len({found[name]["description"] for name in top}) == len(top)
     ET.fromstring((shared / "static" / "icon.svg").read_bytes())
-
-
-def test_every_template_of_a_page_has_a_description() -> None:
-    folder = Path(card_image.__file__).parents[1] / "templates"
-    extending = {
-        path.name.removesuffix(".html.j2")
-        for path in folder.glob("*.html.j2")
-        if '{% extends "base.html.j2" %}' in path.read_text()
-    }
-    assert extending - {"picture"} == set(DESCRIPTIONS)
 
 
 @DRAWS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,7 +17,6 @@ from store_builder import (
     NOW,
     NPU,
     RunBuilder,
-    failure,
     result,
     timings,
     workloads,
@@ -96,24 +94,6 @@ def test_all_links_resolve_and_nothing_is_inline(site: Path) -> None:
                 assert parts.fragment in pages[target].ids, (path, link)
 
 
-def test_the_same_input_gives_the_same_bytes(store: Path, site: Path, tmp_path: Path) -> None:
-    """A site can be built again and compared."""
-    again = build_site(store, tmp_path / "again", now=NOW)
-    assert _files(tmp_path / "again") == _files(site)
-    assert again.digest == json.loads((site / "manifest.json").read_text())["digest"]
-
-
-def test_a_rebuild_replaces_the_site_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    """Pages of models that are gone go too."""
-    _one(tmp_path / "store")
-    out = tmp_path / "site"
-    build_site(tmp_path / "store", out, now=NOW)
-    (out / "models" / "gone.html").write_text("old")
-    build_site(tmp_path / "store", out, now=NOW)
-    assert not (out / "models" / "gone.html").exists()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["site", "store"]
-
-
 def test_an_empty_store_gives_pages_that_say_so(tmp_path: Path) -> None:
     """Nothing yet is no error."""
     Store.open(tmp_path / "store", create=True)
@@ -121,23 +101,6 @@ def test_an_empty_store_gives_pages_that_say_so(tmp_path: Path) -> None:
     assert report.planned == 0
     for name in ("index", "compatibility", "performance", "runs"):
         assert "There is no published run in this store yet." in _text(tmp_path / "site" / f"{name}.html")
-
-
-def test_one_failure_alone_has_its_page(tmp_path: Path) -> None:
-    """Only failures: no mean, no number, and every reason in sight."""
-    _one(tmp_path / "store", Status.ERROR, failure=failure(), log_excerpt="x" * 100_000)
-    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    assert (report.passed, report.planned) == (0, 1)
-    assert re.search(
-        r"cpu\s*0/1.*1 err.*1 unexpected.*2026-01-01 11:01 UTC", _text(tmp_path / "site" / "index.html")
-    )
-    page = next((tmp_path / "site" / "models").iterdir())
-    text = _text(page)
-    assert "NotImplementedError" in text
-    assert "5f2d0a9c11aa07e3" in text
-    assert "torchgauge run timm --case" in text
-    assert "[the first 34,464 bytes are left out]" in text
-    assert page.stat().st_size < 80_000
 
 
 def test_what_was_not_reached_shows_the_last_known_result_with_its_age(tmp_path: Path) -> None:
@@ -210,51 +173,10 @@ def test_models_that_were_built_differently_are_not_compared(tmp_path: Path) -> 
     assert "left out: 1 built differently" in text
 
 
-@pytest.mark.parametrize("values", [(math.inf, math.nan, math.nan), (1.7e308,)])
-def test_numbers_that_cannot_be_are_named_and_enter_no_mean(
-    store: Path, tmp_path: Path, values: tuple[float, ...]
-) -> None:
-    """A table that another tool wrote may hold NaN, infinities and what no page can write."""
-    import shutil
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    copy = tmp_path / "store"
-    shutil.copytree(store, copy)
-    for path in (copy / "tables" / "summaries").iterdir():
-        table = pq.read_table(path)
-        bad = [values[i % len(values)] for i in range(table.num_rows)]
-        index = table.schema.get_field_index("median")
-        pq.write_table(table.set_column(index, table.schema.field("median"), pa.array(bad)), path)
-    build_site(copy, tmp_path / "site", now=NOW)
-    text = _text(tmp_path / "site" / "performance.html")
-    assert "no finite number" in text
-    assert not re.search(r"\b(nan|inf|NaN|Infinity)\b", text)
-    json.loads((tmp_path / "site" / "data" / "latest.json").read_text(), parse_constant=pytest.fail)
-
-
 def _built(tmp_path: Path) -> tuple[Path, Path, dict[str, bytes]]:
     _one(tmp_path / "store")
     build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     return tmp_path / "store", tmp_path / "site", _files(tmp_path / "site")
-
-
-@pytest.mark.parametrize("harm", ["nonsense", "rows"])
-def test_a_run_with_a_damaged_table_is_named_and_the_others_are_read(tmp_path: Path, harm: str) -> None:
-    """A table that cannot be read, and one that lacks a planned case: no page shows the run as whole."""
-    import pyarrow.parquet as pq
-
-    store, site, _ = _built(tmp_path)
-    path = next((store / "tables" / "results").glob("*.parquet"))
-    if harm == "nonsense":
-        path.write_bytes(b"PAR1 nonsense PAR1")
-    else:
-        pq.write_table(pq.read_table(path).slice(0, 0), path)
-    build_site(store, site, now=NOW)
-    shown = "".join(each.read_text() for each in (site / "index.html", site / "runs.html"))
-    assert path.name in shown or path.stem in shown
-    assert "results publish" in shown
 
 
 @pytest.mark.parametrize("broken", ["write", "swap", "rename"])
@@ -303,12 +225,6 @@ def test_a_folder_that_is_no_site_is_never_replaced(tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             build_site(tmp_path / "store", out, now=NOW)
     assert (tmp_path / "work" / "thesis.txt").read_text() == "years"
-
-
-def test_a_store_that_is_not_there_is_a_mistake_of_usage(tmp_path: Path) -> None:
-    """The error says where it looked."""
-    with pytest.raises(UsageError, match="no store at"):
-        build_site(tmp_path / "nowhere", tmp_path / "site", now=NOW)
 
 
 def test_downloads_hold_what_is_shown(site: Path) -> None:

@@ -118,24 +118,6 @@ def test_a_note_number_leads_to_its_reason(page_file: Path, browser: Any) -> Non
         assert "no kernel for aten::conv" in page.locator(".notes li:target").inner_text()
 
 
-def test_rows_on_which_devices_disagree_are_linked(page_file: Path, browser: Any) -> None:
-    """One has what another lacks: the row is a link away; what was not measured is no disagreement."""
-    with _open(browser, page_file) as page:
-        links = page.locator("#capabilities + p a")
-        assert links.all_inner_texts() == ["tensor"]
-        links.first.click()
-        assert page.locator("tbody:target summary").inner_text() == "tensor"
-
-
-def test_a_fallback_is_marked_and_explained(page_file: Path, browser: Any) -> None:
-    """A pass with the host's help is not shown as a plain pass."""
-    with _open(browser, page_file) as page:
-        cell = page.locator("#models ~ .scroll tbody td").nth(1)
-        assert cell.inner_text().split()[:2] == ["◐", "pass"]
-        assert "fallback 12%" in cell.inner_text()
-        assert "1 operator ran on the host through a fallback" in page.locator(".notes").inner_text()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_contrast(page_file: Path, browser: Any, scheme: str) -> None:
     """At least 4.5 everywhere, with all rows open."""
@@ -168,22 +150,6 @@ def test_forced_colours_keep_cells_apart(page_file: Path, browser: Any) -> None:
         assert set(widths) == {"1px"}
 
 
-def test_columns_of_one_device_share_a_heading(
-    tmp_path: Path, browser: Any, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Two versions of torch stand under the name of their device."""
-    path = made.publish(tmp_path / "s", "r1", [made.check("a.x", "d")], torch="2.8.0")
-    made.publish(path, "r2", [made.check("a.x", "d"), made.check("a.x", "e")], days=1)
-    html = support_table.render(compare_devices([str(path)], ["d@2.8.0", "d@2.9.0", "e"]))
-    with _open(browser, _written(html, tmp_path_factory)) as page:
-        heads = page.locator("th.device")
-        assert heads.all_inner_texts() == ["d", "e"]
-        assert heads.first.get_attribute("colspan") == "2"
-        assert page.locator("thead tr:nth-child(2) th").all_inner_texts() == [
-            "torch 2.8.0", "torch 2.9.0", "torch 2.9.0",
-        ]  # fmt: skip
-
-
 def test_hostile_text_is_shown_literally(
     tmp_path: Path, browser: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -202,16 +168,3 @@ def test_hostile_text_is_shown_literally(
         assert page.locator("img, script, h1 ~ h1, a[href^=javascript]").count() == 0
         assert "<script>window.pwned=1</script>" in page.locator("main").inner_text()
     assert "\u202e" not in html
-
-
-def test_only_differences_leaves_equal_rows_out(
-    table: Table, browser: Any, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """What is left out is counted, and a section without differences says so."""
-    file = _written(support_table.render(table, differing=True), tmp_path_factory)
-    with _open(browser, file) as page:
-        assert page.locator("#capabilities ~ .scroll").first.locator("summary").all_inner_texts() == [
-            "tensor"
-        ]
-        assert "No two devices disagree." in page.locator("main").inner_text()
-        assert "3 rows on which no two devices disagree are left out." in page.locator("main").inner_text()

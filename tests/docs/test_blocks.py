@@ -122,31 +122,3 @@ def test_toml_names_groups_that_there_are(block: Block) -> None:
     """Each block is TOML, and a group of entry points in it is one of torchgauge's or of torch's."""
     groups = tomllib.loads(block.text).get("project", {}).get("entry-points", {})
     assert {group for group in groups if group.startswith("torchgauge.")} <= set(registry.GROUPS)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("def f(:\n", "line 1"),
-        ("from torchgauge.suites.catalog import YamlSuit\n", "has no YamlSuit"),
-        ("import torchgauge.suits\n", "no module torchgauge.suits"),
-    ],
-)
-def test_wrong_python_would_be_seen(text: str, problem: str) -> None:
-    """The check above can fail."""
-    assert problem in problem_of_python(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("models: [\n", "no YAML"),
-        ("suite: a\nmodels:\n  - name: m\n    tiers: [smoke]\n    batches: {inference: 1}\n", "batches"),
-        ("version: 1\ncampaign: {suites: [toy], teir: smoke}\npools: []\n", "teir"),
-        ("defaults: {tolerence: 0.1}\n", "tolerence"),
-        ("something: else\n", "fit no kind"),
-    ],
-)
-def test_wrong_yaml_would_be_seen(text: str, problem: str, tmp_path: Path) -> None:
-    """The check above can fail."""
-    assert problem in problem_of_yaml(text, tmp_path)

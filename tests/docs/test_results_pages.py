@@ -70,26 +70,6 @@ def test_every_case_is_there_with_how_it_ended(page: str) -> None:
     assert "pip install HERE/x" in lines["absent"]
 
 
-def test_counts_machine_and_command_are_there(page: str) -> None:
-    """What a reader needs to repeat it, or to disbelieve it."""
-    assert "| toy | inference | eager | 4 | 1 | 1 | 1 | 1 |" in page
-    assert "| processor | Test CPU |" in page
-    assert "| torch | 2.9.0 |" in page
-    assert "`torchgauge run`" in page
-
-
-def test_another_model_has_a_column_of_its_own_and_no_number(page: str) -> None:
-    """It passed, and neither as the model nor with a latency that could be quoted."""
-    (heads,) = [
-        line for line in page.splitlines() if line.startswith("| suite | mode | configuration | cases")
-    ]
-    assert "| `pass, other_model` |" in heads
-    (line,) = [line for line in page.splitlines() if line.startswith("| posing ")]
-    assert "`pass, other_model`" in line
-    assert "ns" not in line
-    assert "5 cases" in page
-
-
 def test_the_sentence_is_answered_by_the_rows_of_the_pages() -> None:
     """Faster, slower and open models add up, and both ends of the share are Wilson's."""
     text = (RESULTS / "README.md").read_text(encoding="utf-8")

@@ -134,14 +134,6 @@ def test_pages_can_be_read_by_everybody(elements: dict[Path, Elements]) -> None:
         assert all(after <= before + 1 for before, after in steps), (page, page_.headings)
 
 
-def test_there_is_a_dark_form(site: Path, elements: dict[Path, Elements]) -> None:
-    """A reader's own setting is followed, and can be changed on the page."""
-    text = (site / "index.html").read_text(encoding="utf-8")
-    styles = "".join(each.read_text(encoding="utf-8") for each in site.rglob("*.css")) + text
-    assert "prefers-color-scheme: dark" in styles or "prefers-color-scheme:dark" in styles
-    assert "theme-toggle" in text
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """A repository with a start page, an index of guides and one guide."""
@@ -159,15 +151,6 @@ def small(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_file_that_is_no_page_comes_along(small: Path, tmp_path: Path) -> None:
-    """A link to data leads to a copy of it."""
-    out = tmp_path / "site"
-    done = build(out, small)
-    assert done.returncode == 0, done.stderr
-    assert "How to: devices" in (out / "index.html").read_text(encoding="utf-8")
-    assert [path.read_text(encoding="utf-8") for path in out.rglob("data.yaml")] == ["a: 1\n"]
-
-
 def test_a_lost_page_and_a_broken_anchor_end_the_build(small: Path, tmp_path: Path) -> None:
     """Both are named, and there is no half site."""
     (small / "docs/how-to/two.md").write_text("# Two\n\nSee [it](one.md#an-other-part).\n", encoding="utf-8")
@@ -177,31 +160,3 @@ def test_a_lost_page_and_a_broken_anchor_end_the_build(small: Path, tmp_path: Pa
     assert "toc.not_included" in done.stderr
     assert "an-other-part" in done.stderr
     assert not (tmp_path / "site").exists()
-
-
-@pytest.mark.parametrize("target", ["three.md", "../../../outside.md", "/etc/hosts"])
-def test_a_broken_link_ends_the_build(small: Path, tmp_path: Path, target: str) -> None:
-    """A link to nothing, or out of the repository, is named."""
-    (tmp_path / "outside.md").touch()
-    (small / "docs/how-to/one.md").write_text(f"# One\n\n[gone]({target})\n", encoding="utf-8")
-    done = build(tmp_path / "site", small)
-    assert done.returncode == 1
-    assert f"docs/how-to/one.md links to {target}" in done.stderr
-
-
-def test_a_foreign_request_would_be_seen(tmp_path: Path) -> None:
-    """The search above can fail."""
-    page = tmp_path / "page.html"
-    page.write_text(
-        '<link rel="stylesheet" href="https://fonts.example/a.css"><script src="//cdn.example/b.js"></script>'
-        '<a href="https://elsewhere.example/">a link is no request</a><img src="own.png">',
-        encoding="utf-8",
-    )
-    asked = [each for each in Elements(page).fetched if foreign(each)]
-    assert asked == ["https://fonts.example/a.css", "//cdn.example/b.js"]
-    assert FOREIGN_CSS.findall(
-        "@import 'https://a.example/x.css'; b {background: url(//c.example/d.png)}"
-    ) == [
-        "https://a.example/x.css",
-        "//c.example/d.png",
-    ]

@@ -50,15 +50,3 @@ def test_a_mistake_or_an_interrupt_ends_it(tmp_path: Path, code: int) -> None:
     ended, said, _ = _demo(tmp_path, code)
     assert ended == code
     assert [each.split()[0] for each in said] == ["devices", "run"]
-
-
-def test_both_stages_measure_with_the_same_settings(tmp_path: Path) -> None:
-    """No number is made worse to be there sooner: only models and devices differ."""
-    _, said, _ = _demo(tmp_path, 0)
-    runs = [each.split() for each in said if each.startswith("run ")]
-    apart = [
-        [word for at, word in enumerate(words) if words[at - 1] not in ("--device", "--models")]
-        for words in runs
-    ]
-    assert len(apart) == 2
-    assert apart[0] == apart[1]

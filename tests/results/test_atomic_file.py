@@ -21,13 +21,3 @@ def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
     assert found == [b"said"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert list(tmp_path.iterdir()) == [pipe]
-
-
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """Whoever has the old one open reads it to its end."""
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    with path.open("rb") as stream:
-        write_atomically(path, b"new")
-        assert stream.read() == b"old"
-    assert path.read_bytes() == b"new"

@@ -69,17 +69,6 @@ def test_one_of_several_attempts_is_the_row(way: str, ended) -> None:
     assert attempts.earlier == {}
 
 
-def test_what_is_told_of_a_flaky_case_counts_its_passes(ended) -> None:
-    """In words, in the fact of that name."""
-    attempts = Attempts()
-    attempts.add(ASKED, ended("pass"))
-    attempts.add(ASKED, ended("error"))
-    row, last = attempts.close(ended("pass"))
-    assert row.flaky == "2 of 3 attempts pass: pass, error, pass"
-    assert last is not None
-    assert (last.result.attempt, last.again) == (3, ASKED)
-
-
 def test_a_row_that_was_closed_elsewhere_keeps_its_attempts_behind_those_before(ended) -> None:
     """A worker of a job tells of its own attempts; the job before it was lost."""
     elsewhere, here = Attempts(), Attempts()
@@ -124,11 +113,3 @@ def test_what_neighbours_may_be_to_blame_for_is_no_row_when_a_run_gives_up(ended
     given = well.give_up(key)
     assert given is not None
     assert given.status is Status.PASS
-
-
-def test_an_attempt_that_is_read_again_is_known(ended) -> None:
-    """A resumed run reads the folder of a part from its start."""
-    attempts, broke = Attempts(), replace(ended("infra"), log="logs/part-1/a.log", started_at=7.0)
-    attempts.add(BROKE, broke)
-    assert attempts.has(broke)
-    assert not attempts.has(replace(broke, started_at=8.0))

@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 
 import pytest
 
-from torchgauge.results.blockers.cover import Step, best_order, densest
+from torchgauge.results.blockers.cover import best_order, densest
 
 SEEDS = range(40)
 
@@ -82,34 +82,3 @@ def test_the_order_does_not_depend_on_the_order_of_models(seed: int) -> None:
     items = list(needs.items())
     random.Random(seed + 1).shuffle(items)
     assert best_order(dict(items)) == best_order(needs)
-
-
-def test_one_operator_of_many_comes_before_pairs_of_few() -> None:
-    """Models that need a pair wait for both; the single operator of most models is first."""
-    needs = {
-        "one": frozenset({"aten::x"}),
-        "two": frozenset({"aten::x"}),
-        "pair": frozenset({"aten::y", "aten::z"}),
-        "mixed": frozenset({"aten::x", "aten::y"}),
-    }
-    assert best_order(needs) == [
-        Step(("aten::x",), ("one", "two")),
-        Step(("aten::y",), ("mixed",)),
-        Step(("aten::z",), ("pair",)),
-    ]
-
-
-def test_a_pair_of_many_comes_before_single_operators_of_few() -> None:
-    """Counting models per single operator would put the pair last, although it unlocks most."""
-    needs = {f"pair{number}": frozenset({"aten::y", "aten::z"}) for number in range(6)}
-    needs["single"] = frozenset({"aten::x"})
-    first = best_order(needs)[0]
-    assert first.operators == ("aten::y", "aten::z")
-    assert len(first.unlocked) == 6
-
-
-def test_nothing_to_unlock_is_no_step_and_a_model_without_needs_a_mistake() -> None:
-    """Neither is quietly an empty step."""
-    assert best_order({}) == []
-    with pytest.raises(ValueError, match="lack nothing"):
-        best_order({"m": frozenset()})

@@ -8,9 +8,7 @@ from torchgauge.records import Status
 from torchgauge.results.blockers.evidence import Evidence, ModelRow, OperatorRow
 from torchgauge.results.blockers.prediction import (
     Forecast,
-    Share,
     accuracy_of,
-    did_run,
     explained,
     needed,
     predict,
@@ -136,16 +134,6 @@ def test_a_prediction_never_uses_the_models_own_rows() -> None:
     assert predict(judge, census("aten::erf", name="other"), "float32").forecast is Forecast.RUNS
 
 
-def test_an_unknown_says_why() -> None:
-    """No census, a census with a problem, or an operator that nothing judges."""
-    judge = judge_of(Evidence("d"), OPINFO)
-    assert "no such model" in predict(judge, None, "float32").reason
-    broken = ModelCensus("toy", "m", "inference", "float32", "eager", frozenset(), "it raised")
-    assert predict(judge, broken, "float32").reason == "it raised"
-    found = predict(judge, census("aten::erf"), "float32")
-    assert (found.forecast, found.unjudged) == (Forecast.UNKNOWN, ("aten::erf",))
-
-
 def test_a_census_in_one_dtype_serves_the_others() -> None:
     """Its own dtype is replaced and that of indices is not; parts that a backend receives count too."""
     of = ModelCensus(
@@ -203,20 +191,3 @@ def test_the_tally_counts_an_unknown_against_recall() -> None:
     assert (found.precision.hits, found.precision.n) == (2, 3)
     assert (found.recall.hits, found.recall.n) == (2, 4)
     assert (found.base_rate.hits, found.base_rate.n) == (4, 7)
-
-
-def test_wilsons_interval_is_that_of_the_textbook() -> None:
-    """81 of 263 give [0.2553, 0.3662] (Newcombe 1998, table I); nothing of nothing has no share."""
-    low, high = Share(81, 263).interval or (0, 0)
-    assert (round(low, 4), round(high, 4)) == (0.2553, 0.3662)
-    assert Share(0, 0).interval is None
-    assert Share(0, 0).value is None
-    assert (Share(5, 5).interval or (0, 0))[1] == 1.0
-
-
-def test_which_statuses_say_that_a_model_ran() -> None:
-    """A wrong result is a result; a skip says nothing."""
-    assert did_run(Status.FAIL_ACCURACY) is True
-    assert did_run(Status.OOM) is False
-    assert did_run(Status.UNSUPPORTED) is False
-    assert did_run(Status.SKIPPED) is None

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.errors import DataFileError, UnknownNameError, UsageError
+from torchgauge.errors import DataFileError, UnknownNameError
 from torchgauge.results.claims.catalogue import find_claim
-from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over
+from torchgauge.results.claims.claim import Claim, Expect, Over
 from torchgauge.results.claims.claim_file import bundled_claims, condition_of, load_claims
-from torchgauge.results.claims.claim_text import listing_lines, published_text
+from torchgauge.results.claims.claim_text import published_text
 
 HEAD = """\
 claims:
@@ -56,26 +56,12 @@ def test_a_claim_of_ones_own_needs_few_fields(tmp_path):
     [
         ("      aggregation: most\n", 11, "invalid enum value 'most'"),
         ("      aggregation: share\n", 11, "a share needs `condition`"),
-        (SHARE + "      metric: speedup\n", 13, "a share takes its metric from `condition`"),
         ("      aggregation: share\n      condition: fast\n", 12, "'fast' is not a condition"),
-        ("      aggregation: share\n      condition: speedup == 1\n", 12, "is not a condition"),
         ("      aggregation: share\n      condition: speed > 1\n", 12, "did you mean speedup"),
         ("      aggregation: geomean\n", 11, "a geomean needs `metric`"),
-        ("      aggregation: geomean\n      metric: speedups\n", 12, "did you mean speedup"),
-        ("      aggregation: geomean\n      condition: speedup > 1\n", 12, "a geomean takes no condition"),
-        ("      aggregation: pass_rate\n      metric: speedup\n", 12, "a pass rate is of statuses"),
         ("      aggregation: pass_rate\n      threshold: 93\n", 12, "a share of 93 is above 1"),
-        (SHARE + "      over: planned\n", 13, "only a pass rate divides by something else"),
-        (SHARE + "      minimum: 0\n", 13, "expected `int` >= 1"),
-        (SHARE + "      confidence: 95\n", 13, "expected `float` <= 0.999"),
         (SHARE + "      treshold: 1\n", 13, "unknown field 'treshold'; did you mean threshold?"),
-        ("      aggregation: ratio\n      metric: latency\n", 11, "a ratio needs `base` and `head`"),
         ("      aggregation: ratio\n      metric: latency\n      base: {torch: a}\n", 11, "only one of"),
-        (
-            sides("geomean", "torch: a", "torch: b"),
-            11,
-            "a geomean does not compare two sides",
-        ),
         (
             sides("ratio", "torch: a", "torch: a"),
             14,
@@ -85,11 +71,6 @@ def test_a_claim_of_ones_own_needs_few_fields(tmp_path):
             sides("ratio", "torch: a, configuration: x", "torch: b, configuration: y"),
             14,
             "the sides differ in configuration and environment",
-        ),
-        (
-            sides("ratio", "device: x", "torch: b"),
-            14,
-            "only one side says its device",
         ),
     ],
 )
@@ -106,12 +87,10 @@ def test_a_mistake_is_named_with_its_line(tmp_path, question, line, said):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('date: "2026"', "date: yesterday", "date"),
         ("link: https://example.org/", "link: somewhere", "link"),
         ("name: mine", "name: My Claim", "name"),
         ("      number: 0.9\n", "", "no number says when the claim holds"),
         ("      number: 0.9\n", "      number: -1\n", "number"),
-        ("    title: mine is faster\n", "", "'title' is missing"),
     ],
 )
 def test_what_was_published_is_checked_too(tmp_path, old, new, said):
@@ -130,34 +109,6 @@ def test_two_claims_of_one_name_are_refused(tmp_path):
         load_claims(path)
 
 
-def test_the_founding_claim_ships_and_says_what_it_counts():
-    """97.5 % of 193 models, of which no list was published."""
-    claim = find_claim("inductor faster than eager", bundled_claims())
-    assert claim.name == "inductor-faster-on-cpu"
-    assert (claim.published.number, claim.published.models) == (0.975, 193)
-    assert claim.question.aggregation is Aggregation.SHARE
-    assert "not published" in claim.counts
-    assert claim.question.minimum >= 100
-
-
-def test_every_kind_of_question_ships():
-    """Share, pass rate, geometric mean, compile time, memory, versions and systems."""
-    claims = bundled_claims()
-    asked = {(claim.question.aggregation, claim.question.measure) for claim in claims}
-    assert {
-        (Aggregation.SHARE, "speedup"),
-        (Aggregation.PASS_RATE, ""),
-        (Aggregation.GEOMEAN, "speedup"),
-        (Aggregation.MEAN, "compile_cold"),
-        (Aggregation.GEOMEAN, "memory_compression"),
-        (Aggregation.RATIO, "throughput"),
-    } <= asked
-    sides = [claim.question.sides for claim in claims if claim.question.sides]
-    assert any(head.torch and not head.system for _, head in sides)
-    assert any(head.system and not head.torch for _, head in sides)
-    assert len({claim.title.lower() for claim in claims}) == len(claims)
-
-
 @pytest.mark.parametrize("claim", bundled_claims(), ids=lambda claim: claim.name)
 def test_a_bundled_claim_has_a_source_a_date_and_a_public_link(claim: Claim):
     """What is not known of a claim is left out, never made up."""
@@ -167,26 +118,11 @@ def test_a_bundled_claim_has_a_source_a_date_and_a_public_link(claim: Claim):
     assert published_text(claim)
 
 
-@pytest.mark.parametrize("words", [claim.name for claim in bundled_claims()])
-def test_each_claim_is_found_by_its_name_and_by_its_title(words):
-    """Whatever the case of the letters."""
-    (claim,) = [each for each in bundled_claims() if each.name == words]
-    assert find_claim(words, bundled_claims()) is claim
-    assert find_claim(claim.title.upper(), bundled_claims()) is claim
-
-
 def test_words_that_one_claim_alone_has_mean_it():
     """Free words need not be a title."""
     assert find_claim("memory compression", bundled_claims()).name == "dashboard-memory"
     assert find_claim("97.5 193", bundled_claims()).name == "inductor-faster-on-cpu"
     assert find_claim("windows linux", bundled_claims()).name == "windows-as-fast-as-linux"
-
-
-def test_words_of_several_claims_list_them():
-    """Nothing is guessed where several fit."""
-    with pytest.raises(UsageError) as caught:
-        find_claim("geometric mean speed-up", bundled_claims())
-    assert "inductor-cpu-speedup-timm" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -201,13 +137,6 @@ def test_unknown_words_bring_suggestions(words, meant):
     assert meant in str(caught.value)
 
 
-def test_words_that_mean_nothing_are_refused():
-    """No claim is answered by accident."""
-    for words in ("xyzzy", "the of and", "  "):
-        with pytest.raises(UnknownNameError):
-            find_claim(words, bundled_claims())
-
-
 def test_a_condition_is_read_whole():
     """Operators, decimals and exponents; nothing else."""
     assert str(condition_of("compile_cold<=1.5e2")) == "compile_cold <= 150"
@@ -216,30 +145,3 @@ def test_a_condition_is_read_whole():
     ]  # fmt: skip
     with pytest.raises(ValueError, match="not a condition"):
         condition_of("speedup > 1; import os")
-
-
-def test_every_field_and_measure_is_in_the_guide():
-    """A person who writes a claim finds each field on one page."""
-    import msgspec
-
-    from torchgauge.results.claims import claim_file
-
-    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "check-a-claim.md").read_text(encoding="utf-8")
-    kinds = (
-        "ClaimFileFields",
-        "ClaimFields",
-        "Published",
-        "QuestionFields",
-        "SelectFields",
-        "Side",
-    )
-    fields = {field.name for kind in kinds for field in msgspec.structs.fields(getattr(claim_file, kind))}
-    wanted = fields | set(MEASURES) | {each.value for each in Aggregation}
-    assert not sorted(name for name in wanted if f"`{name}`" not in guide)
-
-
-def test_the_list_has_a_line_for_each_claim():
-    """Name, title and what was published."""
-    lines = list(listing_lines(bundled_claims()))
-    assert len(lines) == len(bundled_claims())
-    assert any("97.5 % of 193 models" in line for line in lines)

@@ -22,7 +22,6 @@ from torchgauge.records import Cause, Modifier, Phase, Realised, Status
 from torchgauge.results.claims.answer import Verdict, judge
 from torchgauge.results.claims.answering import answer_claim
 from torchgauge.results.claims.claim import Aggregation, Expect, Over, Select, Side
-from torchgauge.results.claims.claim_text import json_of, markdown_of, terminal_of
 from torchgauge.results.claims.member import Number, quotient
 from torchgauge.results.stats import Estimate, mean, wilson
 from torchgauge.results.store import Store
@@ -462,16 +461,6 @@ def test_small_models_do_not_pose_as_full_ones(tmp_path):
     assert "--size full" in full.commands[0]
 
 
-def test_an_empty_store_is_not_measured_and_says_what_to_type(tmp_path):
-    """Without a run there is no number, and the command measures everything."""
-    Store.open(tmp_path / "store", create=True)
-    answer = ask(made.claim(), tmp_path / "store", made.listing("a"))
-    assert (answer.verdict, answer.n, answer.planned) == (Verdict.NOT_MEASURED, 0, 1)
-    (command,) = answer.commands
-    words = "torchgauge run zoo --device DEVICE --mode inference --dtype float32 --config eager,inductor"
-    assert command == f"{words} --models zoo/a --store {tmp_path / 'store'}"
-
-
 def test_a_run_that_cannot_be_read_is_named(tmp_path):
     """A damaged table leaves its run out, and the answer says so."""
     path = tmp_path / "store"
@@ -481,41 +470,6 @@ def test_a_run_that_cannot_be_read_is_named(tmp_path):
     found = answer_claim(made.claim(), [str(path)], made.listing("a", "b"))
     assert found.answers[0].counts == {"yes": 1, "not measured": 1}
     assert any("run-2" in note for note in found.notes)
-
-
-HOSTILE = "ev\x1b[31mil|`@all`<b>,--x"
-
-
-def test_hostile_names_do_nothing_in_any_form_and_stay_out_of_commands(tmp_path):
-    """Terminal sequences, Markdown and separators of a name in the store act nowhere."""
-    rows = [made.row(made.case(HOSTILE), status=Status.ERROR, reason="a|b\x1b[2J `c` @you")]
-    path = made.store_of(tmp_path / "store", rows)
-    found = answer_claim(made.claim(), [path], made.listing(HOSTILE, "we;rd", "fine"))
-    text = terminal_of(found, every=True)
-    assert "\x1b" not in text
-    markdown = markdown_of(found, every=True)
-    assert "\x1b" not in markdown
-    assert "@you" not in markdown
-    assert "<b>" not in markdown
-    rows = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in rows} == {4}
-    assert "\\u001b" in json_of([found])
-    assert "we;rd" not in "".join(found.answers[0].commands)
-    assert "--models zoo/fine" in found.answers[0].commands[0]
-
-
-def test_the_text_has_the_published_number_beside_the_answer(tmp_path):
-    """Verdict, interval, N, settings and environment stand together."""
-    path = made.store_of(tmp_path / "store", made.speedups(FASTER | SLOWER))
-    found = answer_claim(made.claim(threshold=0.9), [path], made.whatever_is_stored)
-    text = terminal_of(found)
-    assert "Refuted on fake, inductor: 80.0 % [67.0 %, 88.8 %] over 50 models" in text
-    assert "published: 50 % of 193 models" in text
-    assert "40 yes + 10 no = 50 counted" in text
-    assert "inference, float32, size small (50), batch 1, 72 parameters" in text
-    assert "torch 2.9.0; Test CPU, 2 cores, Linux" in text
-    assert "and 2 more: --all names them" in text
-    assert found.exit_code == 1
 
 
 @pytest.mark.parametrize(

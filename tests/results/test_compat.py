@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from pathlib import Path
@@ -14,18 +12,13 @@ sys.path.insert(0, str(Path(__file__).parent))  # the runner imports test files 
 
 import compat_store as made
 
-from torchgauge.errors import DamagedJournalError, NothingSelectedError, UsageError
 from torchgauge.records import Cause, Modifier, Status
 from torchgauge.results.compat import text
 from torchgauge.results.compat.differences import coverage, lacking, only_differences
 from torchgauge.results.compat.gathering import compare_devices
-from torchgauge.results.compat.table import Entry, Table, cell_of
+from torchgauge.results.compat.table import Table
 from torchgauge.results.compat.words import cell_text
 from torchgauge.results.store import Store
-from torchgauge.suites.check import NotOnThisDeviceError
-from torchgauge.suites.conformance.check_context import CheckContext
-
-HOSTILE = "<img src=x onerror=alert(1)> | `x` @team \x1b[31m \u202e =1+1"
 
 
 @pytest.fixture
@@ -60,16 +53,6 @@ def test_stores_are_merged_and_every_cell_says_something(table):
     assert cells(table, "models") == {"toy/mlp inference": ["pass", "pass, fallback 12%"]}
 
 
-def test_a_column_says_what_its_rows_were_measured_with(table):
-    """Torch, packages and machine come from the store, and ages from the newest row."""
-    host, other = table.columns
-    assert (host.torch, host.packages, other.packages) == ("2.9.0", (), ("torch-other 1.2",))
-    assert host.machines == ("Test CPU, 2 cores, Linux",)
-    assert other.newest_at - host.newest_at == 3 * 86_400
-    assert "host: torch 2.9.0" in text.terminal_of(table)
-    assert "3 d older than the newest" in text.terminal_of(table)
-
-
 def test_what_is_lacked_is_what_others_have(table):
     """Largest groups first; a missing operator names its group; what nobody has is counted apart."""
     host, other = lacking(table)
@@ -82,17 +65,6 @@ def test_what_is_lacked_is_what_others_have(table):
     assert other.groups[0].lacks[0].entry.reason == "a view is a copy"
     assert other.groups[0].lacks[0].others == ("host",)
     assert other.nowhere == (("optim", 1),)
-
-
-def test_groups_of_lacks_are_ordered_by_size(tmp_path):
-    """The group that holds most comes first, whatever its name."""
-    rows = [made.check(f"zoo.{i}", "b", Status.ERROR) for i in range(3)] + [
-        made.check("art.0", "b", Status.ERROR)
-    ]
-    made.publish(tmp_path / "s", "r1", rows)
-    made.publish(tmp_path / "s", "r2", [made.check(each.case.workload.model, "a") for each in rows])
-    groups = lacking(compare_devices([str(tmp_path / "s")]))[1].groups
-    assert [(group.name, len(group.lacks)) for group in groups] == [("zoo", 3), ("art", 1)]
 
 
 def test_the_expectation_of_a_device_brings_its_link(tmp_path):
@@ -185,13 +157,6 @@ def test_a_device_that_was_never_measured_is_a_gap_and_no_failure(stores):
     assert "What othr lacks that others have\n\nNot measured." in text.terminal_of(table)
 
 
-def test_one_device_alone_has_nothing_to_be_compared_with(stores):
-    """The table is shown all the same."""
-    said = text.terminal_of(compare_devices(stores, ["other"]))
-    assert "There is no other column to compare with" in said
-    assert "1/2 (1 error)" in said
-
-
 def test_a_run_in_two_stores_counts_once(stores, tmp_path):
     """A copied store adds nothing but a note."""
     copy = made.publish(tmp_path / "copy", "run-a", made.host_rows())
@@ -209,18 +174,6 @@ def test_two_machines_of_one_device_are_named(tmp_path):
     assert any("2 machines" in note for note in table.notes)
 
 
-def test_a_damaged_run_is_a_gap(stores):
-    """What can be read is shown; what cannot is named. Nothing readable at all is an error."""
-    store = Store.open(stores[1])
-    store.table_path("results", "run-b").write_bytes(b"no parquet")
-    table = compare_devices(stores)
-    assert [column.name for column in table.columns] == ["host"]
-    assert "run-b" in table.gaps[0]
-    assert "gap: run run-b" in text.terminal_of(table)
-    with pytest.raises(DamagedJournalError, match="no run of the stores can be read"):
-        compare_devices(stores[1:])
-
-
 def test_a_run_that_is_not_published_is_said(stores):
     """Rows of an unfinished run are not shown, and a note says so."""
     store = Store.open(stores[0])
@@ -228,64 +181,6 @@ def test_a_run_that_is_not_published_is_said(stores):
     table = compare_devices(stores)
     assert [column.name for column in table.columns] == ["host", "other"]
     assert any("1 run is not finished" in note for note in table.notes)
-
-
-def test_stores_without_anything_to_compare_are_errors(stores, tmp_path):
-    """No store, an empty one, devices and sections without rows: each says what to try."""
-    Store.open(tmp_path / "empty", create=True)
-    with pytest.raises(UsageError, match="no store at"):
-        compare_devices([str(tmp_path / "nowhere")])
-    with pytest.raises(NothingSelectedError, match="no published rows"):
-        compare_devices([str(tmp_path / "empty")])
-    with pytest.raises(NothingSelectedError, match="none of gpu was ever measured") as caught:
-        compare_devices(stores, ["gpu"])
-    assert "host, other" in caught.value.hint or "host,other" in caught.value.hint
-    made.publish(tmp_path / "checks", "r", [made.check("a.x", "d")])
-    with pytest.raises(NothingSelectedError, match="no rows of models"):
-        compare_devices([str(tmp_path / "checks")], what=["models"])
-
-
-@pytest.mark.parametrize("status", list(Status))
-def test_every_status_has_a_word_and_only_failures_are_lacks(status):
-    """Ten statuses, ten words; a skip and a broken environment say nothing of the device."""
-    entry = Entry(status, "r", "c")
-    assert cell_text(cell_of([entry]), 1) == status.value
-    silent = status in (Status.PASS, Status.SKIPPED, Status.INFRA, Status.NOT_RUN)
-    assert entry.lacks is not silent
-
-
-def test_the_words_of_a_check_that_does_not_apply_are_known():
-    """What a check says where its question makes no sense is not counted against the device."""
-
-    class Session:
-        name = "d"
-
-    with pytest.raises(NotOnThisDeviceError) as caught:
-        Host(Session()).not_on_host("it has no streams")  # type: ignore[arg-type]
-    assert not Entry(Status.UNSUPPORTED, "r", "c", reason=str(caught.value)).applicable
-    assert Entry(Status.UNSUPPORTED, "r", "c", reason="no kernel").applicable
-
-
-class Host(CheckContext):
-    """A context on the host."""
-
-    on_host = True
-
-
-def test_json_has_a_schema_and_every_entry(table):
-    """The same numbers as the table, with ages and runs; nothing that is no JSON."""
-    data = json.loads(text.json_of(table), parse_constant=pytest.fail)
-    assert (data["schema"], data["version"]) == ("torchgauge.compat", 1)
-    tensor = data["sections"][0]["features"][0]
-    assert tensor["cells"]["other"] == {
-        "status": "error", "passed": 1, "said": 2, "others": {"error": 1}, "not_measured": 0, "degraded": 0,
-        "marks": [],
-    }  # fmt: skip
-    assert tensor["parts"][1]["entries"]["other"]["reason"] == "a view is a copy"
-    assert tensor["parts"][0]["entries"]["host"]["age_s"] == 3 * 86_400
-    mlp = data["sections"][2]["features"][0]["parts"][0]["entries"]["other"]
-    assert mlp["fallback"] == {"operators": 1, "share": 0.12, "names": "aten::topk"}
-    assert [each["column"] for each in data["lacking"]] == ["host", "other"]
 
 
 def test_another_model_under_a_name_is_neither_passed_nor_lacking(tmp_path):
@@ -311,50 +206,3 @@ def test_another_model_under_a_name_is_neither_passed_nor_lacking(tmp_path):
     assert (cell["status"], cell["passed"], cell["others"]) == ("another model", 0, {"another model": 1})
     assert "another model" in text.markdown_of(table)
     assert "another model" in text.terminal_of(table)
-
-
-def test_csv_has_one_line_per_part_and_column(stores):
-    """A part that was not measured has its line too."""
-    table = compare_devices(stores, ["host", "nothing"])
-    rows = list(csv.DictReader(io.StringIO(text.csv_of(table))))
-    assert len(rows) == 2 * 8
-    assert {row["status"] for row in rows if row["device"] == "nothing"} == {"not measured"}
-
-
-def test_hostile_text_does_nothing_in_any_form(tmp_path):
-    """No formula, no Markdown, no terminal sequence, no direction mark."""
-    rows = [
-        made.check(f"{HOSTILE}.x", HOSTILE, Status.ERROR, reason=HOSTILE),
-        made.op("=1+1", HOSTILE, Status.ERROR, reason="=cmd|'/c calc'!A1"),
-    ]
-    path = made.publish(tmp_path / "s", "r", rows)
-    good = [made.check(f"{HOSTILE}.x", "d"), made.op("=1+1", "d")]
-    made.publish(path, "r2", good, torch=HOSTILE)
-    table = compare_devices([str(path)])
-    spreadsheet = list(csv.reader(io.StringIO(text.csv_of(table))))
-    assert not [cell for row in spreadsheet for cell in row if cell.startswith(("=", "+", "@"))]
-    shown = text.markdown_of(table, expand=True)
-    assert "<img" not in shown.replace("`<img", "")
-    assert len({line.count(" | ") for line in shown.splitlines() if line.startswith("|")}) == 1
-    for form in (text.terminal_of(table, expand=True), shown, text.csv_of(table)):
-        assert "\x1b" not in form
-        assert "\u202e" not in form
-    (first, _) = json.loads(text.json_of(table))["columns"]
-    assert (first["name"], first["rows"]) == (HOSTILE, 2)
-
-
-def test_where_nothing_could_look_for_fallbacks_is_said(tmp_path):
-    """A reason stands once per device, with the number of rows it is of."""
-    facts = (("fallback_unknown", "the profiler is off"),)
-    rows = [made.model("a", "d", facts=facts), made.model("b", "d", facts=facts), made.model("c", "d")]
-    made.publish(tmp_path / "s", "r", rows)
-    said = "d: fallbacks to the host are not known in 2 of 3 rows: the profiler is off"
-    assert said in text.terminal_of(compare_devices([str(tmp_path / "s")]))
-
-
-def test_a_fallback_has_its_footnote(table):
-    """The mark in the cell is explained below the table."""
-    note = "1 operator ran on the host through a fallback, 12% of the step's time: aten::topk"
-    assert note in text.terminal_of(table)
-    assert note in text.markdown_of(table)
-    assert "pass, fallback 12%" in text.terminal_of(table, expand=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 
 from torchgauge.errors import DataFileError, UsageError
 from torchgauge.records import Cause, Environment, Status
-from torchgauge.results.durations import durations_json, read_durations_file, read_history
+from torchgauge.results.durations import read_durations_file, read_history
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.store import Store
 from torchgauge.testing import make_case, make_plan, make_result
@@ -100,13 +99,6 @@ def test_a_run_of_few_groups_says_nothing_of_it(store):
     assert (known.startup_s, known.wall_ratio) == (20.0, None)
 
 
-def test_a_file_of_durations_reads_back(tmp_path):
-    """What was written for the shards is what they read."""
-    path = tmp_path / "durations.json"
-    path.write_text(durations_json({A.id: 1.25, B.id: 3.0}))
-    assert read_durations_file(path).seconds == {A.id: 1.25, B.id: 3.0}
-
-
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"a": 1}', '{"form": "torchgauge-durations", "seconds": {"a": "long"}}',
              '{"form": "torchgauge-durations", "seconds": {"a": -1}}',
@@ -120,9 +112,3 @@ def test_what_is_no_file_of_durations_is_refused(tmp_path, text):
         read_durations_file(path)
     with pytest.raises(UsageError, match="neither a store nor a file"):
         read_durations_file(tmp_path / "none")
-
-
-def test_the_form_is_plain_json():
-    """Sorted by case, so that equal durations make equal files."""
-    text = durations_json({B.id: 1.0, A.id: 2.0})
-    assert list(json.loads(text)["seconds"]) == sorted([A.id, B.id])

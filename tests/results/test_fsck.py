@@ -49,15 +49,6 @@ def two(store: Store, build) -> Store:
     return store
 
 
-def test_a_sound_store_has_no_findings(two: Store) -> None:
-    """Nothing is found, and nothing of the store changes."""
-    before = {path: path.read_bytes() for path in two.path.rglob("*") if path.is_file()}
-    check = check_store(two)
-    assert (check.findings, check.exit_code) == ((), 0)
-    assert check.runs == check.sealed == ("run-1", "run-2")
-    assert {path: path.read_bytes() for path in two.path.rglob("*") if path.is_file()} == before
-
-
 @pytest.mark.parametrize("harm", [flip, cut, Path.unlink])
 @pytest.mark.parametrize("table", ["results", "summaries", "samples", "environments", "calibrations"])
 def test_a_harmed_table_is_found_and_the_advice_mends_it(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from torchgauge.results.hostile_text import LOG_LIMIT, csv_cell, first_line, slug, tail, visible
+from torchgauge.results.hostile_text import LOG_LIMIT, csv_cell, slug, tail, visible
 
 
 def test_terminal_sequences_and_control_characters_are_removed() -> None:
@@ -20,11 +20,6 @@ def test_invisible_characters_become_visible(char: str) -> None:
     shown = visible(f"a{char}b")
     assert shown == f"a[U+{ord(char):04X}]b"
     assert shown.encode()
-
-
-def test_lines_and_tabs_stay() -> None:
-    """A log keeps its shape."""
-    assert visible("a\r\n\tb\rc") == "a\n\tbc"
 
 
 def test_a_long_log_keeps_its_end_and_says_so() -> None:
@@ -52,14 +47,3 @@ def test_names_that_look_alike_have_different_slugs() -> None:
 def test_formulas_are_quoted_in_csv(text: str) -> None:
     """A spreadsheet runs no text."""
     assert csv_cell(text).startswith("'")
-
-
-def test_numbers_and_absence_are_not_quoted_in_csv() -> None:
-    """A negative number is a number."""
-    assert [csv_cell(value) for value in (-1.5, None, True, "plain")] == ["-1.5", "", "True", "plain"]
-
-
-def test_first_line_skips_empty_lines_and_is_cut() -> None:
-    """One line for a table."""
-    assert first_line("\n\n  one\ntwo") == "one"
-    assert len(first_line("x" * 500)) == 160

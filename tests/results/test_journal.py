@@ -18,7 +18,7 @@ import torchgauge
 from torchgauge.errors import DamagedJournalError, InfrastructureError, UsageError
 from torchgauge.records import Measurement
 from torchgauge.results import journal as journal_module
-from torchgauge.results.journal import End, Journal, Kind, Note, RunState, is_being_written, read
+from torchgauge.results.journal import End, Journal, Kind, RunState, is_being_written, read
 
 CHILD = Path(__file__).with_name("writer_child.py")
 
@@ -46,31 +46,6 @@ def fill(path: Path, build, count: int = 4, **changes) -> list[str]:
     return names
 
 
-def test_what_is_appended_is_read_back_equal(path, build):
-    """Every kind of record comes back as the record that was appended, in order."""
-    result, note, end = build.result(), Note("resumed", 1.0), End(RunState.COMPLETE, 2.0)
-    with Journal.open(path) as journal:
-        journal.append(Kind.ENVIRONMENT, [build.environment])
-        journal.append(Kind.CALIBRATION, [build.calibration])
-        journal.append(Kind.RESULT, [result, build.crashed()])
-        journal.append(Kind.NOTE, [note])
-        journal.append(Kind.END, [end])
-        assert journal.state is RunState.COMPLETE
-        assert list(journal.results()) == [result, build.crashed()]
-    payloads = [record.payload() for record in read(path)]
-    assert payloads == [build.environment, build.calibration, result, build.crashed(), note, end]
-
-
-def test_a_batch_costs_one_fsync(path, build, monkeypatch):
-    """Several records are committed as a group."""
-    with Journal.open(path) as journal:
-        calls = []
-        fsync = os.fsync
-        monkeypatch.setattr(os, "fsync", lambda fd: (calls.append(fd), fsync(fd)))
-        journal.append(Kind.RESULT, [build.result(model=f"m{i}") for i in range(20)])
-    assert len(calls) == 1
-
-
 def test_a_second_result_of_a_case_is_refused(path, build):
     """No row is doubled: not in one batch, not in a later one, not after reopening."""
     with Journal.open(path) as journal:
@@ -95,21 +70,6 @@ def test_a_non_finite_number_is_refused_before_anything_is_written(path, build):
         journal.append(Kind.RESULT, [build.crashed(), result])
     with pytest.raises(ValueError, match="non-finite"):
         Measurement("latency", "s", (float("inf"),))
-
-
-def test_a_record_of_another_kind_and_an_append_after_the_end_are_refused(path, build):
-    """A line holds what its kind says, and a complete run is immutable."""
-    with Journal.open(path) as journal:
-        with pytest.raises(ValueError, match="a note line cannot hold a Result"):
-            journal.append(Kind.NOTE, [build.result()])
-        journal.append(Kind.END, [End(RunState.INTERRUPTED, 1.0)])
-        journal.append(Kind.NOTE, [Note("resumed", 2.0)])
-        assert journal.state is RunState.RUNNING
-        journal.append(Kind.END, [End(RunState.COMPLETE, 3.0)])
-        with pytest.raises(ValueError, match="complete"):
-            journal.append(Kind.RESULT, [build.result()])
-    with pytest.raises(ValueError, match="closed"):
-        journal.append(Kind.NOTE, [Note("late", 4.0)])
 
 
 def test_a_second_writer_is_refused(path, build):
@@ -284,18 +244,6 @@ def test_a_missing_folder_or_journal_says_what_to_do(tmp_path):
         Journal.open(tmp_path / "absent" / "journal.jsonl")
     with pytest.raises(UsageError, match="there is no journal"):
         list(read(tmp_path / "journal.jsonl"))
-
-
-def test_the_journal_imports_the_standard_library_only():
-    """A run starts without paying for pandas, numpy or pyarrow."""
-    code = (
-        "import sys, torchgauge.results.journal, torchgauge.results.store;"
-        "print(sorted({'pandas', 'numpy', 'pyarrow', 'scipy', 'torch', 'msgspec'} & sys.modules.keys()))"
-    )
-    source = str(Path(torchgauge.__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": source}
-    shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
-    assert shown.stdout == b"[]\n"
 
 
 def test_an_unknown_kind_is_a_newer_torchgauge(path):

@@ -14,7 +14,6 @@ from other_schema import OLDER, age_run
 
 from torchgauge.errors import OtherSchemaError, UsageError
 from torchgauge.records import SCHEMA_VERSION
-from torchgauge.results.dataset import around_damage, gaps_of, read_encoded, read_table
 from torchgauge.results.fsck import check_store
 from torchgauge.results.publication import publish_again
 from torchgauge.results.store import Store
@@ -28,22 +27,6 @@ def mixed(tmp_path: Path, build) -> Store:
         build.published(store, run_id)
     age_run(store, "old")
     return store
-
-
-def test_an_old_run_is_left_out_and_named(mixed: Store) -> None:
-    """Its tables are not read, as plain words or as codes; the list says so, with both versions."""
-    table = around_damage(mixed, lambda: read_table(mixed, "summaries"))
-    assert set(table["run_id"].to_pylist()) == {"today"}
-    versions = f"(schema version {OLDER}; this one reads version {SCHEMA_VERSION})"
-    (gap,) = gaps_of(mixed)
-    assert gap.startswith("run old is left out: tables/summaries/old.parquet cannot be read: the file was ")
-    assert f"written by an older torchgauge {versions}; try: plan and measure again" in gap
-    again = Store.open(mixed.path)
-    around_damage(again, lambda: read_encoded(again, "results", again.published(), ["run_id"]))
-    assert again.published() == ("today",)
-    problems = {info.run_id: info.problem for info in mixed.runs()}
-    assert "was written by an older torchgauge" in problems["old"]
-    assert not problems["today"]
 
 
 def test_an_old_run_is_neither_resumed_nor_published_again(mixed: Store) -> None:

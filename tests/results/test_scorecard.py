@@ -11,16 +11,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # the runner imports test files by path
 
 import scorecard_store as made
-import stored_runs as stored
 
-from torchgauge.errors import DataFileError, NothingSelectedError, UsageError
+from torchgauge.errors import DataFileError, UsageError
 from torchgauge.records import Modifier, Status, Workload
 from torchgauge.results.scorecard.card import Card, Scored, Source
 from torchgauge.results.scorecard.gathering import scorecards
 from torchgauge.results.scorecard.levels import level_history, median, range_text
 from torchgauge.results.scorecard.releases import Release, release_in
-from torchgauge.results.scorecard.scorecard_file import DATA, bundled_scorecard, load_scorecard
-from torchgauge.results.scorecard.text import as_plain, markdown_of, terminal_of
+from torchgauge.results.scorecard.scorecard_file import bundled_scorecard
+from torchgauge.results.scorecard.text import as_plain
 
 FILE = bundled_scorecard()
 
@@ -47,18 +46,6 @@ def told(of: Card, name: str) -> tuple[str, int, int]:
     """Its source, its points, and the points that are possible."""
     found = item(of, name)
     return found.source.value, found.points, found.at_most
-
-
-def test_the_file_is_the_proposal():
-    """124 points in nine sections, 32 of them musts; Stable at 99 with all musts and Unstable at 86."""
-    assert (FILE.total, len(FILE.sections)) == (124, 9)
-    assert sum(each.points for each in FILE.items if each.must) == 32
-    assert [section.total for section in FILE.sections] == [16, 10, 12, 18, 26, 14, 18, 6, 4]
-    sums = {section.name: sum(each.points for each in section.items) for section in FILE.sections}
-    assert [s.name for s in FILE.sections if sums[s.name] != s.total] == ["experience"]  # 16 beside 14
-    assert [(e.name, e.points, e.musts) for e in FILE.levels] == [
-        ("engineering", 0, False), ("unstable", 86, False), ("stable", 99, True),
-    ]  # fmt: skip
 
 
 def test_at_least_58_points_are_computed_from_rows(whole):
@@ -333,49 +320,3 @@ def test_a_declared_level_is_where_the_history_begins(tmp_path):
     found = scorecards([str(path)], ["other"], [declared])
     assert as_plain(found)["devices"][0]["level"] == "unstable"
     assert found.cards[0].card.level == "stable"
-
-
-def test_every_form_says_the_same(tmp_path):
-    """Markdown, terminal and JSON have the sums, every item and the commands, and no text of a store acts."""
-    hostile = made.row(Workload("toy", "| <b>x</b> `y`"), Status.ERROR, reason="<script>")
-    store = made.some(tmp_path / "store", timed=[hostile])
-    found = scorecards([store], ["other"])
-    plain, page = as_plain(found)["devices"][0], markdown_of(found)
-    assert plain["points"]["lowest"] + plain["points"]["unknown"] == plain["points"]["highest"]
-    assert len(plain["items"]) == len(FILE.items) == 47
-    sums = f"{plain['points']['lowest']} to {plain['points']['highest']} of 124 points"
-    assert sums in page
-    assert sums in terminal_of(found)
-    assert all(f"`{each['item']}`" in page for each in plain["items"])
-    assert "torchgauge ci init" in terminal_of(found)
-    assert "<script>" not in page
-
-
-def test_a_device_that_was_never_measured_is_named(tmp_path):
-    """With the one that was meant."""
-    store = made.some(tmp_path / "store")
-    with pytest.raises(NothingSelectedError, match="did you mean other"):
-        scorecards([store], ["othr"])
-    stored.run(made.Store.open(tmp_path / "empty", create=True), "none", [], publish=False)
-    with pytest.raises(NothingSelectedError, match="no rows"):
-        scorecards([str(tmp_path / "empty")])
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("rule: flaky, share: 0.05, ", "rule: flaky, ", "needs share, days, minimum: share"),
-        ("{rule: builds, days: 90}", "{rule: builds, days: 90, path: eager}", "path"),
-        ("name: hardware.quality", "name: hardware.access", "twice"),
-        ("{share: 1.0, points: 6}", "{share: 1.0, points: 5}", "last step"),
-        ("{name: unstable, points: 86}", "{name: unstable, points: 100}", "order"),
-    ],
-)
-def test_a_wrong_scorecard_is_refused(tmp_path, old, new, words):
-    """A rule with a field too few or too many, a name twice, steps and levels that do not fit."""
-    file = tmp_path / "card.yaml"
-    text = DATA.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
-    with pytest.raises(DataFileError, match=words):
-        load_scorecard(file)

@@ -116,15 +116,6 @@ def test_what_is_absent_stays_absent():
     assert (summary.method, summary.confidence, summary.better) == ("absent", 0.9, Better.LOWER)
 
 
-def test_a_summary_keeps_what_the_measurement_says():
-    """Unit, direction, provenance and the stopping reason stand beside the median."""
-    measurement = Measurement("latency", "s", (1.0, 2.0, 3.0), provenance="steady", stopped="budget")
-    summary = summarise(measurement, LATENCY)
-    assert (summary.median, summary.provenance, summary.stopped, summary.n) == (2.0, "steady", "budget", 3)
-    with pytest.raises(ValueError, match="latency in ms is not latency in s"):
-        summarise(Measurement("latency", "ms", (1.0,)), LATENCY)
-
-
 def test_a_paired_ratio_ignores_what_both_sides_share():
     """Drift that hits both samples of a pair cancels: the narrow interval holds as often as said."""
     chance = random.Random(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -104,39 +103,6 @@ def test_a_journal_of_another_plan_is_refused(store, build):
     other.journal_path.write_bytes(folder.journal_path.read_bytes())
     with pytest.raises(DamagedJournalError, match="does not belong"):
         other.open_journal()
-
-
-def test_a_run_becomes_tables(store, build):
-    """Every case is one row, every metric one summary, every sample one row, and nothing is NaN."""
-    build.published(store)
-    tables = everything(store)
-    passed, crashed = tables["results"]
-    assert (passed["status"], passed["torch_version"], passed["parameters"]) == ("pass", "2.9.0", 72)
-    assert (passed["shape"], passed["facts"]) == ('{"seq": 16}', '{"threads": 1}')
-    assert (passed["realised_notes"], passed["reason"]) == (["tied weights"], None)
-    assert (crashed["phase"], crashed["cause"], crashed["missing_op"]) == (
-        "compile",
-        "signal",
-        "aten::conv2d",
-    )
-    assert (crashed["modifiers"], crashed["unexpected"], crashed["rmse"]) == (
-        ["degraded", "flaky"],
-        True,
-        None,
-    )
-    latency, memory = tables["summaries"]
-    assert (latency["median"], latency["n"], latency["absent"]) == (0.25, 3, None)
-    assert (memory["median"], memory["n"], memory["absent"]) == (None, 0, "the device has no counter")
-    assert [(row["block"], row["value"]) for row in tables["samples"]] == [(0, 0.25), (1, 0.125), (2, 0.5)]
-    facts = {(row["kind"], row["key"]): json.loads(row["value"]) for row in tables["environments"]}
-    assert facts == {
-        ("identity", "machine"): "test",
-        ("identity", "torch"): "2.9.0",
-        ("identity", "cores"): 2,
-        ("condition", "load"): 0.5,
-        ("note", "0"): "clock not readable",
-    }
-    assert tables["calibrations"][0]["absent"] == "no launch on this device"
 
 
 def test_publishing_needs_exactly_the_planned_cases(store, build):

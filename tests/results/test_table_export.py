@@ -17,7 +17,6 @@ from torchgauge.errors import UsageError
 from torchgauge.results import frames
 from torchgauge.results.store import Store
 from torchgauge.results.table_export import CSV, PARQUET, Wanted, export_table, places
-from torchgauge.results.tables import TABLES
 
 
 @pytest.fixture
@@ -60,14 +59,6 @@ def test_parquet_is_what_the_frames_are(full, tmp_path, table) -> None:
     found = pd.read_parquet(path)
     assert list(found.columns) == list(expected.columns)
     assert found["run_id"].tolist() == expected["run_id"].tolist()
-
-
-def test_a_file_is_one_table_and_a_folder_all(tmp_path) -> None:
-    """By the ending of the name."""
-    assert places(tmp_path / "a.csv", CSV, Wanted()) == {"results": tmp_path / "a.csv"}
-    found = places(tmp_path / "all", PARQUET, Wanted())
-    assert found == {table: tmp_path / "all" / f"{table}.parquet" for table in TABLES}
-    assert list(places(tmp_path / "d", CSV, Wanted(conditions=("status=pass",)))) == ["results"]
 
 
 def test_places_of_the_wrong_kind_are_refused(tmp_path) -> None:

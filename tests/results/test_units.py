@@ -30,17 +30,6 @@ def test_numbers_get_a_readable_unit_and_enough_digits(
     assert units.interval(value, low, high, unit) == text
 
 
-def test_ages_and_durations_are_in_their_largest_unit() -> None:
-    """A reader wants to know whether data is minutes, hours or days old."""
-    assert [units.age(s) for s in (5, 300, 7_300, 200_000)] == ["under 1 min", "5 min", "2 h", "2 d"]
-    assert [units.duration(s) for s in (0.82, 245, 4_320)] == ["820 ms", "4 min 5 s", "1 h 12 min"]
-
-
-def test_an_age_that_lies_in_the_future_is_not_negative() -> None:
-    """Clocks of two machines differ."""
-    assert units.age(-4_000) == "under 1 min"
-
-
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [

@@ -235,16 +235,6 @@ def test_an_equal_copy_is_one_result_and_two_different_ones_are_none(night: Nigh
     assert [each.shard for each in again.missing] == [2]
 
 
-def test_an_artifact_of_another_name_is_refused(night: Night) -> None:
-    """A job cannot submit a set under the name of another job's artifact."""
-    night.pack(1)
-    moved = night.pack(2)
-    moved.rename(moved.with_name(night.job(1, 2).artifact))
-    found = collected(night)
-    assert [each.reason for each in found.rejected] == [Reason.FOREIGN_IDENTITY]
-    assert [each.shard for each in found.missing] == [2]
-
-
 def test_a_single_artifact_that_was_unpacked_flat_is_taken(night: Night) -> None:
     """Where one artifact matched, its files lie in the folder itself, which has no name of a set's."""
     night.pack(1).rename(night.path / "flat")

@@ -28,7 +28,6 @@ from torchgauge.workflows.workflow_event import SkippedError, gate_run
 
 WORKFLOW = (".github/workflows/pr-gate.yml", "pr-gate")
 SERVER = "https://github.example"
-HOSTILE = "</code> @everyone #1 ${{ secrets.X }} <img src=x> | `x` [a](http://b) --> <!-- torchgauge:pr-gate"
 
 
 @pytest.fixture
@@ -280,19 +279,6 @@ def test_sixteen_pools_of_a_thousand_cases_fit_and_more_are_judged_and_counted(t
     assert len(text) < LIMIT
     assert all(f"| `pool-{number}` | Regression |" in text for number in range(16))
     assert "1 more pool is not shown: 1 Pass." in text
-
-
-def test_hostile_text_does_nothing_in_a_comment(tmp_path) -> None:
-    """Names, reasons and labels are in code spans, and the marker stands once."""
-    bad = of(Verdict.REGRESSION, pair_id=HOSTILE, reason=HOSTILE, metric="a|b`c")
-    made = report(bad, not_run=(HOSTILE,), policy=HOSTILE)
-    gate_set(tmp_path / "artifacts", made)
-    text = text_of(tmp_path / "artifacts")
-    outside = re.sub(r"`[^`\n]*`|<code>[^\n]*?</code>|```.*?```", "", text, flags=re.DOTALL)
-    for acting in ("@everyone", "${{", "<img", "](http://b)", "#1 "):
-        assert acting not in outside
-    assert text.count("<!-- torchgauge:pr-gate") == 1
-    assert "Regression" in outside
 
 
 def test_a_pool_s_name_is_as_hostile_as_any(tmp_path) -> None:

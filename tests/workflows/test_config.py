@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchgauge import __version__
-from torchgauge.errors import DataFileError, UnknownNameError
-from torchgauge.workflows.config import parse_config, policy_file, read_config
+from torchgauge.errors import DataFileError
+from torchgauge.workflows.config import parse_config, policy_file
 
 GOOD = """\
 version: 1
@@ -34,23 +33,6 @@ nightly: {at: "23:41", expect-by: "05:30"}
 """
 
 
-def test_a_whole_file_is_read():
-    """Every field arrives with its unit, and what is left out has its default."""
-    config = parse_config(GOOD)
-    host, card, other = config.pools
-    assert (host.runs_on, host.shards, host.budget_s, host.trust) == (("ubuntu-latest",), 1, 1800.0, "anyone")
-    assert (card.budget_s, card.trust, card.container) == (
-        5400.0,
-        "collaborators",
-        "registry.example/image:1",
-    )
-    assert other.runs_on == ("my-scale-set",)
-    assert (config.campaign.modes, config.campaign.configs) == ((), ())
-    assert (config.policy, config.undecided, config.branch) == ("policy.yml", "failure", "data/results")
-    assert (config.at, config.expect_by) == ("23:41", "05:30")
-    assert config.torchgauge == f"torchgauge=={__version__}"
-
-
 @pytest.mark.parametrize(
     "image", ["registry.example:5000/a/b:v1.2", f"image@sha256:{'0' * 64}", f"image:latest@sha256:{'0' * 64}"]
 )
@@ -59,20 +41,10 @@ def test_an_image_of_one_version_is_taken(image):
     assert parse_config(GOOD.replace("registry.example/image:1", image)).pools[1].container == image
 
 
-def test_an_unknown_pool_is_suggested():
-    """A pool that is asked for by a wrong name ends with the close one."""
-    with pytest.raises(UnknownNameError) as caught:
-        parse_config(GOOD).pool("card-c")
-    assert "card-a" in caught.value.suggestions
-
-
 MISTAKES = [
     ("version: 1", "version: 2", 1, "version 2"),
-    ("suites: [toy]", "suites: []", 2, "length"),
-    ("    trust: anyone", "    trust: everyone", 9, "everyone"),
     ("    install:", "    instal:", 8, "did you mean install?"),
     ("    runs-on: [ubuntu-latest]", "    runs-on: []", 7, "no runner labels"),
-    ("    runs-on: [ubuntu-latest]\n", "", 5, "no runner labels"),
     ("[ubuntu-latest]", "[ubuntu-lates]", 7, "did you mean ubuntu-latest"),
     ("[ubuntu-latest]", "[self-hosted, linux]", 7, "unlike machines"),
     ("[self-hosted, Linux, tg-card-a]", "[self-hosted, gpu]", 12, "unknown runner label 'gpu'"),
@@ -80,21 +52,16 @@ MISTAKES = [
     ("  - name: card-a", "  - name: Card/A", 10, "not the name of a pool"),
     ("    device: cpu", "    device: 'cpu:0'", 6, "names no device"),
     ("image:1", "image", 13, "image of one version"),
-    ("image:1", "image:latest", 13, "image of one version"),
     ("image:1", "image:1 --privileged", 13, "image of one version"),
     ("trust: anyone", "trust: anyone\n    budget: 5h", 10, "hosted runner"),
-    ("shards: 3", "shards: 0", 14, ">= 1"),
     ("shards: 3", "shards: 255", 4, "257 shards"),
     ("budget: 1.5h", "budget: soon", 15, "not a duration"),
-    ("budget: 1.5h", "budget: 200h", 15, "not a duration"),
     ("tier: smoke", "tier: '${{ secrets.TOKEN }}'", 2, "expression"),
     ('"pip install torch==2.13.0"', '"pip install ${{ inputs.x }}"', 8, "expression"),
     ('"pip install torch==2.13.0"', '"pip install\\nrm"', 8, "cannot be seen"),
     ('"pip install torch==2.13.0"', '"pip \u202einstall"', 8, "cannot be seen"),
     ("data/results", "--force", 20, "not the name of a branch"),
     ("https://owner.github.io/name", "javascript:alert(1)", 21, "not an address"),
-    ('"23:41"', '"24:41"', 22, "not a time of day"),
-    ("pools:", "pools: []\nolds:", 4, "length"),
 ]
 
 
@@ -106,12 +73,6 @@ def test_a_mistake_names_its_line(old, new, line, words):
         parse_config(GOOD.replace(old, new, 1))
     assert words in str(caught.value)
     assert str(caught.value).startswith(f"torchgauge.yml:{line} ")
-
-
-def test_a_missing_file_says_so(tmp_path):
-    """A file that is not there is a person's mistake with its path."""
-    with pytest.raises(DataFileError, match="cannot be read"):
-        read_config(tmp_path / "torchgauge.yml")
 
 
 def test_the_policy_is_the_one_that_is_named_else_that_of_the_file_here(tmp_path, monkeypatch):

@@ -186,16 +186,6 @@ def test_a_branch_that_cannot_be_read_is_no_first_night(
     assert not (tmp_path / "history").exists()
 
 
-def test_a_server_that_is_not_there_ends_with_3(
-    history: HistoryBranch, waits: list[float], tmp_path: Path
-) -> None:
-    """Nobody listens at that port."""
-    gone = replace(history, url="http://127.0.0.1:1/owner/project")
-    with pytest.raises(InfrastructureError, match="could not be read"):
-        gone.fetch(tmp_path / "history")
-    assert waits == list(WAITS_S)
-
-
 def test_the_token_is_sent_once_and_stands_nowhere(server: GitServer, tmp_path: Path) -> None:
     """One header to the server, whatever a checkout left; none in a file, on a command line or in output."""
     seen = tmp_path / "seen"

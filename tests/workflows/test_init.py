@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -59,14 +58,6 @@ def test_actions_are_pinned_by_commit(name):
             assert step["with"]["persist-credentials"] is False
 
 
-@pytest.mark.parametrize("pin", PINS.values(), ids=list(PINS))
-def test_a_pin_is_a_whole_commit(pin):
-    """Forty hexadecimal digits that some commit has, and a release to look up."""
-    assert re.fullmatch(r"[0-9a-f]{40}", pin.commit)
-    assert set(pin.commit) != {"0"}, "nobody has looked this commit up yet"
-    assert re.fullmatch(r"v\d+\.\d+\.\d+", pin.release)
-
-
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_no_expression_reaches_a_shell(name):
     """What a step runs holds no expression: values come through its environment."""
@@ -87,34 +78,6 @@ def test_steps_end_before_their_job(name):
         else:
             assert fixed <= 55  # planning.BESIDE_STEP_MINUTES leaves 65
             assert "${{ matrix.step_minutes }}" in limits
-
-
-def test_the_template_leaves_time_beside_the_measuring_step():
-    """The job's time-out of the plan covers the other steps of the template."""
-    from torchgauge.workflows.planning import BESIDE_STEP_MINUTES
-
-    assert BESIDE_STEP_MINUTES >= 55 + 10
-
-
-def test_a_night_confirms_what_it_suspects_and_is_judged_after_that():
-    """Published first, measured again on the pool, answered even where that job died, and then judged."""
-    jobs = parsed("nightly")["jobs"]
-    collect, confirm, settle = (jobs[name] for name in ("collect", "confirm", "settle"))
-    runs = [step.get("run", "") for step in collect["steps"]]
-    handed_on = next(i for i, step in enumerate(collect["steps"]) if "upload" in step.get("uses", ""))
-    listed = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci suspects list "))
-    assert handed_on < listed
-    assert jobs["publish"]["needs"] == ["plan", "collect"]  # and waits for no job that measures again
-    assert confirm["strategy"]["matrix"] == "${{ fromJSON(needs.collect.outputs.matrix) }}"
-    assert confirm["runs-on"] == "${{ matrix.runs_on }}"
-    assert confirm["permissions"] == {"contents": "read"}
-    assert settle["if"] == "${{ !cancelled() && needs.collect.outputs.suspected == 'true' }}"
-    assert {"confirm", "collect"} <= set(settle["needs"])
-    for name in ("gate", "issues", "publish-answers"):
-        assert "settle" in jobs[name]["needs"]
-    refs = [step["with"].get("ref") for step in confirm["steps"] if "checkout" in step.get("uses", "")]
-    assert refs == [None, "${{ matrix.good_sha }}", "${{ matrix.suspect_sha }}"]
-    assert not [step for step in confirm["steps"] if "GITHUB_TOKEN" in step.get("env", {})]
 
 
 @pytest.mark.parametrize(
@@ -181,21 +144,6 @@ def test_what_is_unpacked_lies_outside_of_the_workspace_where_a_token_writes(nam
                 assert step["with"]["path"].startswith("${{ runner.temp }}/")
 
 
-@pytest.mark.parametrize(
-    ("name", "job"), [("nightly", "device"), ("nightly", "confirm"), ("pr-gate", "gate")]
-)
-def test_what_was_measured_is_always_uploaded(name, job):
-    """A job that was cut short submits what it has."""
-    last = ["Keep the compiled code for the next night"] if job == "device" else []
-    job = parsed(name)["jobs"][job]
-    assert job["strategy"]["fail-fast"] is False
-    (upload,) = (step for step in job["steps"] if step.get("uses", "").startswith("actions/upload-artifact@"))
-    assert upload["if"] == "always()"
-    names = [step.get("name") for step in job["steps"]]
-    after = names[job["steps"].index(upload) + 1 :]
-    assert after == last
-
-
 def test_only_a_night_that_begins_by_itself_keeps_compiled_code():
     """It is fetched before and saved after the measuring, under names that only a trusted night has."""
     steps = parsed("nightly")["jobs"]["device"]["steps"]
@@ -224,14 +172,6 @@ def test_a_night_has_several_ways_to_begin():
     assert parsed("dashboard")[True]["schedule"] == [{"cron": "3 6 * * *"}]
 
 
-def test_an_empty_plan_starts_no_job():
-    """The matrix is only used where the plan says that there is something."""
-    for name, job in (("nightly", "device"), ("pr-gate", "gate")):
-        found = parsed(name)["jobs"][job]
-        assert found["if"] == "needs.plan.outputs.nothing == 'false'"
-        assert found["strategy"]["matrix"] == "${{ fromJSON(needs.plan.outputs.matrix) }}"
-
-
 def test_a_pull_request_has_no_secret_and_no_right_to_write():
     """The untrusted workflow reads; the trusted one runs nothing of it and is bound to its name and file."""
     gate, comment = render("pr-gate", CONFIG), parsed("pr-comment")
@@ -253,25 +193,6 @@ def test_the_policy_of_a_comment_is_never_the_pull_request_s():
     assert '--policy "$POLICY"' in own["steps"][-1]["run"]
     assert own["steps"][-1]["env"]["POLICY"] == "ci/it's.yml"
     assert own["steps"][-1]["env"]["CONFIG"] == "a b/torchgauge.yml"
-
-
-def test_the_history_is_fetched_and_saved_by_one_step_each():
-    """No git of its own, no token in an address; what existed must be there when it is published."""
-    nightly = parsed("nightly")["jobs"]
-    for name in ("nightly", "dashboard"):
-        assert not any("git " in step.get("run", "") for step in steps_of(parsed(name)))
-    for name in ("publish", "publish-answers"):
-        steps = nightly[name]["steps"]
-        runs = [step.get("run", "") for step in steps]
-        words = ("ci history fetch ", "ci history add ", "dashboard publish ", "ci history save ")
-        order = [
-            next(i for i, run in enumerate(runs) if run.startswith(f"torchgauge {word}")) for word in words
-        ]
-        fetched, _, guarded, saved = order
-        assert order == sorted(order)
-        assert "${EXPECTED:+--expect-history}" in runs[guarded]
-        assert f"steps.{steps[fetched]['id']}.outputs.existed" in steps[guarded]["env"]["EXPECTED"]
-        assert steps[saved]["env"]["BRANCH"] == steps[fetched]["env"]["BRANCH"] == CONFIG.branch
 
 
 def test_pools_decide_how_a_pull_request_is_measured():
@@ -323,18 +244,6 @@ def test_what_is_there_is_kept_when_it_was_changed(tmp_path):
     assert before == {file.path: file.path.read_text() for file in changed}
     assert nightly.path in write_workflows(changed, force=True)
     assert {file.change for file in workflow_files(later, tmp_path)} == {Change.SAME}
-
-
-def test_a_file_without_our_line_is_a_persons(tmp_path):
-    """A workflow of that name which we did not write is not written over, nor are the others then."""
-    foreign = tmp_path / ".github" / "workflows" / "torchgauge-dashboard.yml"
-    foreign.parent.mkdir(parents=True)
-    foreign.write_text("name: mine\n")
-    with pytest.raises(UsageError, match="--force"):
-        write_workflows(workflow_files(CONFIG, tmp_path))
-    assert [path.name for path in foreign.parent.iterdir()] == [foreign.name]
-    assert [path.name for path in foreign.parent.parent.iterdir()] == ["workflows"]
-    shutil.rmtree(foreign.parent)
 
 
 PROJECT = '[project]\nname = "x"\nversion = "1"\n'

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from torchgauge.errors import DataFileError, NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.errors import DataFileError, UnknownNameError, UsageError
 from torchgauge.records import Cause, Refusal, Status, digest
 from torchgauge.workflows import planning
 from torchgauge.workflows.campaign import campaign_json, read_campaign, terms_of
@@ -95,32 +95,6 @@ def test_a_name_fits_artifacts_and_files(torch):
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
 
 
-def test_a_campaign_survives_its_file(tmp_path):
-    """What is written is read back equal, and a changed file is refused by its digest."""
-    plan = planned()
-    path = tmp_path / "campaign.json"
-    path.write_text(campaign_json(plan))
-    assert read_campaign(path) == plan
-    data = json.loads(path.read_text())
-    data["pools"][0]["shards"][0]["cases"].pop()
-    path.write_text(json.dumps(data))
-    with pytest.raises(UsageError, match="digest"):
-        read_campaign(path)
-
-
-def test_the_matrix_has_all_that_a_job_needs():
-    """A leg knows its runner, its artifact without the attempt, and step time-outs below those of jobs."""
-    plan = planned()
-    legs = planning.legs_of(plan, CONFIG)
-    assert [(leg.pool, leg.shard, leg.of) for leg in legs] == [
-        ("one", 1, 2), ("one", 2, 2), ("two", 1, 3), ("two", 2, 3), ("two", 3, 3)
-    ]  # fmt: skip
-    last = legs[-1]
-    assert (last.runs_on, last.container, last.budget) == (("self-hosted", "tg-two"), "image:1", "5400s")
-    assert last.artifact == f"results-{plan.campaign_id}-two-3"
-    assert all(90 < leg.step_minutes < leg.job_minutes for leg in legs[2:])
-
-
 def test_only_hosted_runners_keep_code_in_the_git_host():
     """A pool's name for it changes with torch, its installation and what is compiled, not with the night."""
     plan = planned()
@@ -147,23 +121,6 @@ def test_more_shards_than_work_give_fewer_jobs():
     assert len(shards) < 50
     assert all(shard.cases for shard in shards)
     assert any("of 50 shards" in note for note in planning.notes_of(plan, config))
-
-
-def test_an_empty_plan_is_no_plan():
-    """No pool, or no case, ends as a selection that matches nothing."""
-    with pytest.raises(NothingSelectedError):
-        planned(pools=())
-    with pytest.raises(NothingSelectedError):
-        planned(parse_config(TEXT.replace("suites: [toy]", "suites: [toy], models: ['no-such-*']")))
-
-
-def test_pools_are_chosen_by_name_and_trust():
-    """A name picks a pool, trust picks those that have it, and a wrong name is suggested."""
-    assert [pool.name for pool in planning.chosen_pools(CONFIG, trust="anyone")] == ["one"]
-    assert [pool.name for pool in planning.chosen_pools(CONFIG, ["two"])] == ["two"]
-    assert planning.chosen_pools(CONFIG, ["two"], "anyone") == ()
-    with pytest.raises(UnknownNameError, match="unknown pool 'on'"):
-        planning.chosen_pools(CONFIG, ["on"])
 
 
 def test_a_device_needs_no_package_where_pytorch_knows_it():

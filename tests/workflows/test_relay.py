@@ -174,12 +174,6 @@ def test_an_event_that_the_relay_did_not_send_is_an_error(tmp_path, github) -> N
     assert "client_payload" in str(report("--relay", "--status", "in_progress").exception)
 
 
-def test_a_dry_run_sends_nothing(tmp_path, github) -> None:
-    """And prints the body."""
-    done = report("--relay", "--dry-run", "--store", store_of(tmp_path))
-    assert (json.loads(done.output)["workflow"]["conclusion"], github.requests) == ("success", [])
-
-
 def test_the_upload_directory_has_one_file_for_each_run(tmp_path, github) -> None:
     """Every line is a record of schema v3."""
     store = store_of(tmp_path)

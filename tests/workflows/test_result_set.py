@@ -16,7 +16,6 @@ from campaign_sets import SHA, Night, files_of, import_sets
 from torchgauge.errors import UsageError
 from torchgauge.results.journal import RunState, results
 from torchgauge.workflows.ingest.validator import validate
-from torchgauge.workflows.plain_text import is_plain, plain, plain_values
 
 CUT = "20260528T201000Z-0000000c"
 
@@ -132,19 +131,3 @@ def test_a_set_is_written_once(night: Night) -> None:
     with pytest.raises(UsageError, match="exists"):
         pack(night.work.run(night.work.run_ids()[0]), night.job(1), folder)
     assert files_of(folder) == before
-
-
-@pytest.mark.parametrize(
-    "text", ["", "plain", "a b", "é", "日本語", "😀", "\x00", "\u202e", "e\u0301", "\u200b", "\ue000", "\x7f"]
-)
-def test_plain_text_is_plain_and_stays_as_it_is(text: str) -> None:
-    """Cleaning is idempotent, and what it leaves passes the check."""
-    assert is_plain(plain(text))
-    assert plain(plain(text)) == plain(text)
-    assert is_plain(text) == (plain(text) == text)
-
-
-def test_only_free_text_has_lines() -> None:
-    """A line feed stays in a message and not in a name."""
-    data = {"message": "a\nb", "model": "a\nb\tc", "list": ["x\ny"]}
-    assert plain_values(data) == {"message": "a\nb", "model": "a b c", "list": ["x y"]}

@@ -126,14 +126,6 @@ def test_a_campaign_that_is_there_is_known(store, tmp_path):
     assert not is_complete(store.path, replace(plan, campaign_id="2027-01-31-2.14.0-0123abcd"))
 
 
-def test_several_nights_are_looked_at(store):
-    """Backwards from the one that is due, newest first."""
-    begin(store, "host", 1, of=1, night="2027-01-29")
-    begin(store, "host", 1, of=1, night="2027-01-31")
-    states = [each.state for each in watch(store.path, EXPECTED, MORNING, nights=3).nights]
-    assert states == [NightState.COMPLETE, NightState.MISSING, NightState.COMPLETE]
-
-
 @pytest.mark.parametrize(("read", "text"), [(night_of, "31.1."), (time_of_day, "late"), (moment_of, "now")])
 def test_what_is_no_time_is_refused(read, text):
     """A person's mistake says how it is written."""

@@ -231,13 +231,6 @@ def test_two_compactions_at_once_are_refused(sound: Store) -> None:
     assert sound.with_own_tables() == set(sound.run_ids())
 
 
-@pytest.mark.parametrize("month", ["2026-13", "May", "2026-5"])
-def test_what_is_no_month_is_refused(sound: Store, month: str) -> None:
-    """With an example of one."""
-    with pytest.raises(UsageError, match="is not a month"):
-        compact(sound, month, clock=CLOCK)
-
-
 def test_clocks_three_days_apart(sound: Store) -> None:
     """No month is compacted that is not over; where a clock is ahead, what comes later is read too."""
     end = 1_780_271_999.0  # 2026-05-31 23:59:59 UTC

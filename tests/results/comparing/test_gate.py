@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from stored_runs import case, verdict
 from torchgauge.records.comparison import Action, Pair, Verdict
 from torchgauge.results.comparing.gate import gate
 from torchgauge.results.comparing.policy import Policy, load_policy
-from torchgauge.results.comparing.verdict_text import gate_text
 
 PAIR = Pair(case(), case())
 V = Verdict
@@ -98,14 +96,6 @@ def test_an_incomplete_comparison_is_not_passed() -> None:
     assert (found.exit_code, found.reasons) == (3, ("incomplete: the A/B run is interrupted",))
 
 
-def test_reasons_say_what_and_by_how_much() -> None:
-    """Verdict, metric, pair and the numbers."""
-    found = gate([timed(V.REGRESSION, 1.1, reason="repeated in 3 fresh launches")])
-    assert found.reasons == (
-        f"regression: latency of {PAIR.id} x1.1 [1.090, 1.110]: repeated in 3 fresh launches",
-    )
-
-
 def test_a_later_policy_changes_actions(policy) -> None:
     """The same verdicts under a file that reports the suite only."""
     lenient = policy(
@@ -158,13 +148,3 @@ def test_what_the_judge_took_out_stays_out() -> None:
     suite = timed(V.UNDECIDED, pair_key="", metric="suite", action=Action.REPORT)
     found = gate([timed(), control, suite], Policy.default())
     assert (found.exit_code, found.undecided) == (0, ())
-
-
-def test_what_a_store_says_cannot_act_on_the_terminal():
-    """A reason and a case's name of a store keep their letters and lose their terminal sequences."""
-    reason = "\x1b[2J\u202ebad `x` | y"
-    worse = replace(timed(V.REGRESSION, 1.2), pair_id="toy/\x1b]0;mine\x07m", reason=reason)
-    shown = gate_text(gate([worse, replace(worse, verdict=V.UNDECIDED)]), "A/B run \x1b[31mr")
-    assert not {"\x1b", "\x07", "\u202e"}.intersection(shown)
-    assert "[U+202E]bad `x` | y" in shown
-    assert shown.startswith("fail: A/B run r: ")

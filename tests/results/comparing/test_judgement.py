@@ -261,17 +261,6 @@ def test_one_pair_is_no_suite():
     assert all(each.pair_key for each in judge.verdicts())
 
 
-def test_interim_tells_how_a_pair_looks_now():
-    """Nothing before three launches, then an estimate with its interval."""
-    one = pair()
-    judge, machine = judge_of([one]), Machine()
-    for _ in range(2):
-        judge.add(machine.launch(one, 1.5))
-        assert judge.interim(one.key) is None
-    judge.add(machine.launch(one, 1.5))
-    assert judge.interim(one.key).ratio == pytest.approx(1.5, rel=0.05)
-
-
 def no_verdict(found) -> bool:
     """Whether nothing was made of nothing."""
     return found.ratio is None and found.low is None and found.p is None
@@ -369,12 +358,6 @@ def test_sides_that_did_not_compute_the_same_are_not_comparable():
     assert found.verdict is Verdict.NOT_COMPARABLE
     assert no_verdict(found)
     assert "did not compute the same" in found.reason
-
-
-def test_launches_of_another_run_are_refused():
-    """A launch of a pair that is not of this run is a mistake of the caller."""
-    with pytest.raises(KeyError):
-        judge_of([pair()]).add(Machine().launch(pair("other")))
 
 
 def test_more_launches_allow_no_more_than_their_number():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import sys
-import time
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -18,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import stored_runs
 from stored_runs import BEGIN, DAY, case, control_run, environment, launch, outcome, verdict
 
-from torchgauge.errors import UsageError
 from torchgauge.records import Modifier
 from torchgauge.records.comparison import Pair, Verdict
 from torchgauge.results.comparing.noise import NoiseHistory, noise_history
@@ -33,14 +31,6 @@ HERE = runner_class(environment())
 def noise(seed: int, n: int, spread: float) -> list[float]:
     rng = random.Random(seed)
     return [rng.gauss(0.0, spread) for _ in range(n)]
-
-
-def test_an_empty_store_has_an_empty_ledger(store) -> None:
-    """No A/B run: no line, no rate, no history."""
-    ledger = read_ledger(store, BEGIN)
-    assert (ledger.cases, ledger.comparisons) == ((), 0)
-    assert (ledger.alarms.rate, ledger.alarms.low) == (None, None)
-    assert noise_history(store, HERE, BEGIN).prior(Pair(case(), case())) is None
 
 
 def test_the_spread_is_that_of_launches(store) -> None:
@@ -231,16 +221,6 @@ def test_a_suggestion_of_nothing_is_a_policy_too(store, tmp_path) -> None:
     assert load_policy(path, date(2026, 11, 21)).layers == ()
 
 
-def test_a_ledger_reads_no_steps(store) -> None:
-    """Steps may be gone, and are not needed: thousands of A/B runs have gigabytes of them."""
-    for night in range(3):
-        control_run(store, night, [0.01, -0.01, 0.0])
-    before = read_ledger(store, BEGIN)
-    for path in (store.path / "tables" / "steps").glob("*.parquet"):
-        path.unlink()
-    assert read_ledger(store, BEGIN) == before
-
-
 def test_a_damaged_table_is_told(store) -> None:
     """A file that is no Parquet is no reason for a ledger that looks clean."""
     from torchgauge.errors import TorchgaugeError
@@ -249,34 +229,3 @@ def test_a_damaged_table_is_told(store) -> None:
     store.table_path("verdicts", run).write_bytes(b"PAR1 and nothing else")
     with pytest.raises(TorchgaugeError, match="cannot be read"):
         read_ledger(store, BEGIN)
-
-
-@pytest.mark.full
-def test_a_ledger_over_hundreds_of_comparisons(store) -> None:
-    """Five hundred A/B runs of one real one's tables, copied: it ends, and counts them all."""
-    import shutil
-
-    import pyarrow.parquet as pq
-
-    run = control_run(store, 0, [0.01, -0.01, 0.0])
-    for number in range(500):
-        name = f"copy-{number:05d}"
-        (store.path / "comparisons" / name).mkdir()
-        shutil.copy(store.path / "comparisons" / run / "plan.json", store.path / "comparisons" / name)
-        for table in ("verdicts", "launches"):
-            read = pq.read_table(store.table_path(table, run))
-            index = read.column_names.index("run_id")
-            pq.write_table(
-                read.set_column(index, "run_id", [[name] * read.num_rows]), store.table_path(table, name)
-            )
-    start = time.perf_counter()
-    assert read_ledger(store, BEGIN).comparisons == 501
-    print(f"{time.perf_counter() - start:.1f} s for 501 A/B runs")
-
-
-def test_a_store_that_is_none_is_told(tmp_path) -> None:
-    """The ledger of no store is a mistake, not an empty one."""
-    from torchgauge.results.store import Store
-
-    with pytest.raises(UsageError, match="there is no store"):
-        Store.open(tmp_path / "none")

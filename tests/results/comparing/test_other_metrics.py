@@ -127,12 +127,6 @@ def test_a_package_that_grows_is_a_regression() -> None:
     assert small.verdict is Verdict.UNCHANGED
 
 
-def test_two_launches_of_compile_time_say_how_many_it_takes() -> None:
-    """Undecided is not silent."""
-    found = judged(launches("compile_cold", [10, 10], [20, 20]), "compile_cold")
-    assert (found.reason, found.needed) == ("2 of the 3 launches that it takes", 3)
-
-
 def test_what_was_measured_once_is_shown_and_gates_nothing() -> None:
     """An A/B run compiles cold in its first launch only: every comparison would stay undecided for it."""
     found = judged(launches("compile_cold", [10], [20]), "compile_cold")

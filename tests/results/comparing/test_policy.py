@@ -126,23 +126,12 @@ def test_an_override_holds_on_its_last_day(tmp_path) -> None:
     [
         ("defaults:\n  tolerence: 0.05\n", 2, "did you mean tolerance"),
         ("defalts:\n  tolerance: 0.05\n", 1, "unknown field 'defalts'"),
-        (f'cases:\n  "{CASE}":\n    reason: x\n    tolerence: 0.1\n', 4, "did you mean tolerance"),
-        (
-            f'cases:\n  "{CASE}":\n    reason: x\n    metrics:\n      compile_warm:\n        tolerence: 1\n',
-            6,
-            "did you mean tolerance",
-        ),
         ("defaults:\n  tolerance: wide\n", 2, "expected `float | null`"),
-        ("defaults:\n  tolerance: 0\n", 2, "> 0"),
         ("defaults:\n  reason: x\n  tolerance: -0.1\n", 3, "> 0"),
-        ("suites:\n  toy:\n    alpha: 1\n", 3, "< 1"),
         ("suites:\n  toy:\n    action: fail\n", 3, "invalid enum value"),
-        ("suites:\n  toy:\n    max_time: 0\n", 3, "> 0"),
         ("suites:\n  toy: {tolerance: 0.02}\n  toy: {tolerance: 0.01}\n", 3, "duplicate key 'toy'"),
         ("suites:\n  toy:\n    tolerance: 0.2\n", 3, "needs a reason"),
         ("suites:\n  toy:\n    action: ignore\n", 3, "needs a reason"),
-        ("suites:\n  toy:\n    alpha: 0.001\n", 3, "needs a reason"),
-        ("suites:\n  toy:\n    max_time: 10\n", 3, "needs a reason"),
         ("suites:\n  toy:\n    metrics:\n      peak_memory:\n        tolerance: 0.5\n", 5, "needs a reason"),
         ("defaults:\n  tolerance: 0.2\n", 2, "needs a reason"),
         (
@@ -150,15 +139,11 @@ def test_an_override_holds_on_its_last_day(tmp_path) -> None:
             5,
             "expired on 2026-11-20",
         ),
-        ("suites:\n  toy:\n    expires: soon\n", 3, "is not a date"),
         ('cases:\n  "toy/*":\n    tolerance: 0.01\n', 2, "is a pattern"),
         ("cases:\n  linear:\n    tolerance: 0.01\n", 2, "is not a case id"),
-        ("suites:\n  toy/linear:\n    tolerance: 0.01\n", 2, "is not the name of a suite"),
         ("suites:\n  toy:\n    metrics:\n      latncy: {tolerance: 0.01}\n", 4, "unknown metric 'latncy'"),
         ("suites:\n  toy:\n    metrics:\n      status:\n        tolerance: 0.1\n", 5, "compared exactly"),
         ("- defaults\n", 1, "a policy is a mapping"),
-        ("suites: toy\n", 1, "expected a mapping"),
-        ("suites:\n  toy: 0.05\n", 2, "xpected `object`"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path, text, line, words) -> None:
@@ -167,17 +152,3 @@ def test_a_mistake_is_told_with_its_line(tmp_path, text, line, words) -> None:
         loaded(tmp_path, text)
     assert caught.value.line == line, str(caught.value)
     assert words in str(caught.value)
-
-
-def test_an_expired_override_says_what_to_do(tmp_path) -> None:
-    """File, line and what to try."""
-    text = "suites:\n  toy: {tolerance: 0.2, reason: x, expires: 2020-01-01}\n"
-    with pytest.raises(DataFileError, match=r"policy\.yaml:2") as caught:
-        loaded(tmp_path, text)
-    assert "measure again and remove the entry" in caught.value.hint
-
-
-def test_a_missing_file_is_told(tmp_path) -> None:
-    """No policy is not the built-in policy."""
-    with pytest.raises(DataFileError, match="cannot be read"):
-        load_policy(tmp_path / "none.yaml", TODAY)

@@ -76,14 +76,6 @@ def test_p_values_are_those_of_smyths_moderated_t():
     assert float(moderate(logs, 0.02, 10.0).p_value()) == pytest.approx(expected)
 
 
-def test_history_may_be_given_for_each_trial():
-    """Priors broadcast over the leading axes."""
-    logs = trials(0.0, launches=4)[:3]
-    together = moderate(logs, np.array([0.01, 0.02, 0.03]), 20.0)
-    alone = [moderate(row, spread, 20.0) for row, spread in zip(logs, (0.01, 0.02, 0.03), strict=True)]
-    assert together.spread.tolist() == pytest.approx([float(each.spread) for each in alone])
-
-
 @pytest.mark.parametrize("prior", [(), (0.01, 20.0)], ids=["no history", "history"])
 def test_looking_often_keeps_the_error(prior):
     """Harm is claimed of unchanged code in 1 % at most, and harmlessness of a change in 5 %.

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from stored_runs import BEGIN, DAY, case, control_run, environment, result, run
 
-from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.errors import UsageError
 from torchgauge.records import Cause, Modifier, Realised, Status
 from torchgauge.records.comparison import Verdict
 from torchgauge.results.comparing.gate import gate
@@ -22,7 +22,6 @@ from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.run_pairs import Difference, RunSide
 from torchgauge.results.comparing.two_runs import compare_sides, history_of
 from torchgauge.results.journal import RunState
-from torchgauge.results.lookup import resolve_run
 
 NONE = NoiseHistory.empty()
 SIDES = RunSide("a"), RunSide("b")
@@ -380,45 +379,6 @@ def test_nothing_or_two_things_that_differ_are_refused(store, sides, words) -> N
     """Exactly one of workload, configuration and environment."""
     with pytest.raises(UsageError, match=words):
         compare_sides(store, *sides, Policy.default(), NONE)
-
-
-def test_a_name_that_is_not_there_is_suggested(store) -> None:
-    """Runs, devices and configurations that a run does not have."""
-    run(store, "20261121T100000Z-aabbccdd", [result(case())], OLD)
-    with pytest.raises(UnknownNameError, match="did you mean 20261121T100000Z-aabbccdd"):
-        resolve_run(store, "20261121T100000Z-aabbccde")
-    side = resolve_run(store, "latest")
-    with pytest.raises(UnknownNameError, match="unknown device of run"):
-        compare_sides(store, RunSide(side, "fake"), RunSide(side, "fke"), Policy.default(), NONE)
-    with pytest.raises(UsageError, match="'throughput' is not a step time"):
-        compare_sides(store, RunSide(side), RunSide(side), Policy.default(), NONE, metric="throughput")
-
-
-def test_runs_have_short_names(store) -> None:
-    """The beginning, the end, ``latest`` and ``latest~1``, in order of time and not of names."""
-    for number, name in enumerate(("z-first-1111", "b-second-2222", "a-third-2222")):
-        run(store, name, [result(case())], OLD, at=BEGIN + number * DAY)
-    assert resolve_run(store, "latest") == "a-third-2222"
-    assert resolve_run(store, "latest~2") == "z-first-1111"
-    assert resolve_run(store, "b-second") == "b-second-2222"
-    assert resolve_run(store, "1111") == "z-first-1111"
-    for name, words in (
-        ("2222", "means 2 finished runs"),
-        ("latest~3", "there are 3"),
-        ("b-s", "unknown run"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            resolve_run(store, name)
-
-
-def test_an_unfinished_run_is_refused(store) -> None:
-    """A journal without its end has no numbers to compare, and the message says how to finish it."""
-    run(store, "whole", [result(case())], OLD)
-    run(store, "torn-off", [result(case())], OLD, publish=False)
-    with pytest.raises(UsageError, match="run torn-off is not finished") as caught:
-        resolve_run(store, "torn-off")
-    assert "torchgauge run --resume " in caught.value.hint
-    assert "runs/torn-off" in caught.value.hint
 
 
 def test_what_an_incomplete_run_did_not_measure_has_a_row(store) -> None:

@@ -53,33 +53,6 @@ def test_a_round_trip_keeps_every_sample_and_every_ending(exported, tmp_path) ->
         assert (row.realised and row.realised.hash) == (first.realised and first.realised.hash)
 
 
-def test_records_have_the_fields_that_hud_reads(exported) -> None:
-    """Required names, text in ``extra_info``, numbers in ``benchmark_values``, HUD's names and units."""
-    found = [each for each in records(exported[2]) if each["model"]["name"] == "resnet18"]
-    for each in found:
-        assert each["benchmark"]["name"] == "torchgauge"
-        assert each["model"]["origins"] == ["timm_models"]
-        info = each["benchmark"]["extra_info"]
-        assert all(
-            isinstance(value, str) for value in (*info.values(), *each["runners"][0]["extra_info"].values())
-        )
-        assert all(isinstance(value, float) for value in each["metric"].get("benchmark_values", []))
-        assert len(info["workload_hash"]) == 16
-        assert each["dependencies"]["torch"]["version"] == "2.13.0"
-        assert each["runners"][0]["type"] == "Fake 9000"
-    compiled = {
-        each["metric"]["name"]: each["metric"] for each in found if each["model"]["backend"] == "inductor"
-    }
-    assert compiled["speedup"]["benchmark_values"] == [1.2345678, 1.3, 1.25]
-    assert compiled["abs_latency"]["benchmark_values"] == pytest.approx([12.3456789, 12.3123, 12.5])
-    assert compiled["dynamo_peak_mem"]["benchmark_values"] == pytest.approx([0.123456789])
-    assert compiled["accuracy"] == {"name": "accuracy", "extra_info": {"benchmark_values": ["pass"]}}
-    assert compiled["compression_ratio"]["benchmark_values"] == [1.0]
-    eager = {each["metric"]["name"] for each in found if each["model"]["backend"] == "eager"}
-    assert "eager_peak_mem" in eager
-    assert "dynamo_peak_mem" not in eager
-
-
 def test_compression_is_over_the_eager_of_the_same_memory_format(tmp_path) -> None:
     """Channels-last eager holds twice what eager holds: its compiled model saves memory over it."""
     scales = {"eager": 1.0, "eager-channels-last": 2.0, "inductor-channels-last": 1.6, "inductor": 0.5}
@@ -91,20 +64,6 @@ def test_compression_is_over_the_eager_of_the_same_memory_format(tmp_path) -> No
         if each["metric"]["name"] == "compression_ratio"
     ]
     assert sorted(ratios) == [[pytest.approx(1.25)], [pytest.approx(2.0)]]
-
-
-def test_every_case_has_a_record_even_without_a_number(exported) -> None:
-    """A skip and a crash are there, with their status."""
-    words = {
-        each["model"]["name"]: each["metric"]["extra_info"]["benchmark_values"]
-        for each in records(exported[2])
-        if each["metric"]["name"] == "accuracy"
-    }
-    assert (words["skipped"], words["crash"], words["infra"]) == (
-        ["skipped"],
-        ["fail_to_run"],
-        ["infra_error"],
-    )
 
 
 def upstream(**changes) -> dict:
@@ -185,29 +144,18 @@ def with_info(**info) -> dict:
 
 NO_SUITE = {"name": "a", "backend": "inductor", "origins": [""]}
 HOSTILE = {"name": "a@b", "backend": "i", "origins": ["x"]}
-FINE = {"name": "accuracy", "extra_info": {"benchmark_values": ["fine"]}}
 BAD = {
     "truncated": (json.dumps(upstream())[:-9], "is not JSON"),
-    "a bad line": (json.dumps(upstream()) + '\n{"benchmark": ', r"json:2: is not JSON"),
     "another version": (json.dumps(upstream(schema_version="v4")), "'v4' is not read"),
-    "older version": (json.dumps({"schema_version": "v2", "name": "x"}), "'v2' is not read"),
     "no metric": (json.dumps(without("metric")), "missing required field `metric`"),
-    "no name": (json.dumps(upstream(model={})), "missing required field `name`"),
-    "text": (json.dumps(metric("speedup", "1")), "expected `float"),  # type: ignore[arg-type]
     "nan": (json.dumps(metric("speedup", math.nan)), "NaN is neither a result"),
-    "infinity": (json.dumps(metric("speedup", math.inf)), "Infinity is neither a result"),
     "no value": (json.dumps(metric("speedup")), "speedup has no value"),
-    "no object": ("[1]", "expected `object`"),
     "twice": (json.dumps([upstream(), upstream()]), "has speedup twice"),
     "no suite": (json.dumps(upstream(model=NO_SUITE)), "says no suite"),
     "hostile name": (json.dumps(upstream(model=HOSTILE)), "cannot be the name"),
-    "unknown verdict": (json.dumps(upstream(metric=FINE)), "not a verdict"),
     "changed workload": (json.dumps(with_info(workload_hash="0" * 16)), "the workload's hash is"),
-    "endless time": (json.dumps(upstream(timestamp=10**400)), "expected `int`"),
-    "half a character": (json.dumps(upstream(timestamp="\ud800")), "surrogates not allowed"),
     "too large": (json.dumps(upstream(timestamp=0)).replace(": 0", ": 1e999"), "1e999 is larger than any"),
     "too deep": ("[" * 100_000, "nested too deeply"),
-    "endless shape": (json.dumps(with_info(shape='{"seq": 1e999}')), "cannot be read"),
     "bad shape": (json.dumps(with_info(shape="[1]")), "cannot be read"),
 }
 

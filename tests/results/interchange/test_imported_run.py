@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from exchange_store import AT, KNOWN, rows
+from exchange_store import KNOWN, rows
 
 from torchgauge.errors import DataFileError, UsageError
 from torchgauge.results.dataset import read_table
@@ -41,17 +41,6 @@ def test_an_import_is_an_ordinary_run_that_says_where_it_came_from(tmp_path) -> 
     assert found["b"].summaries == ()
 
 
-def test_two_files_never_share_an_environment(tmp_path) -> None:
-    """Nobody knows where they were measured, so their numbers differ in more than the file."""
-    ids = set()
-    for number in (1, 2):
-        path = tmp_path / f"{number}.csv"
-        path.write_text(TEXT.replace("3.0", f"3.{number}"))
-        run_id = write_run(tmp_path / "store", read(path), KNOWN, ["x"])
-        ids |= {row.environment_id for row in rows(Store.open(tmp_path / "store"), run_id).values()}
-    assert len(ids) == 2
-
-
 def test_nothing_is_written_on_an_error(tmp_path) -> None:
     """A mistake in the last line leaves not even a store behind."""
     path = tmp_path / "results.csv"
@@ -83,21 +72,3 @@ def test_what_the_store_cannot_keep_is_found_before_it_is_touched(tmp_path, cell
     with pytest.raises(DataFileError, match=r"results\.csv at `line 2`: a value of it cannot be kept"):
         write_run(tmp_path / "store", [*rest, broken], KNOWN, ["x"])
     assert not (tmp_path / "store").exists()
-
-
-def test_the_run_is_as_old_as_its_import(tmp_path) -> None:
-    """The file does not say when it was measured, so the row has no start."""
-
-    class Clock:
-        def now(self) -> float:
-            return AT
-
-        def steady(self) -> float:
-            return 0.0
-
-    path = tmp_path / "results.csv"
-    path.write_text(TEXT)
-    run_id = write_run(tmp_path / "store", read(path), KNOWN, ["x"], Clock())
-    table = read_table(Store.open(tmp_path / "store"), "results", run_id).to_pylist()
-    assert {row["started_at"] for row in table} == {None}
-    assert {row["run_created_at"].timestamp() for row in table} == {AT}

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from torchgauge.results.matrix.state import CellState
 from torchgauge.results.matrix.table import (
     Column,
     Entry,
@@ -14,11 +13,9 @@ from torchgauge.results.matrix.table import (
     Table,
     _agreed,
     _steps,
-    differing,
-    labels_of,
     with_others,
 )
-from torchgauge.results.matrix.text import failures, json_of, markdown_of, terminal_of
+from torchgauge.results.matrix.text import markdown_of, terminal_of
 
 BASE = Entry("pass", median=0.01)
 SAME = Entry("pass", "unchanged", 1.0, 0.99, 1.01, 0.01)
@@ -82,25 +79,6 @@ def test_other_outputs_are_a_change_with_a_bisection_on_the_status():
         assert "0.01 off" in text
 
 
-def test_builds_without_an_order_have_no_first_one():
-    """Names say nothing of what came before; versions do."""
-    made = table(BASE, SLOW)
-    named = replace(made, columns=tuple(replace(each, label=f"my {each.label}") for each in made.columns))
-    assert ("first at" in markdown_of(made), "first at" in markdown_of(named)) == (True, False)
-    assert "at `my 2.1.0`" in markdown_of(replace(named, steps=(replace(made.steps[0], at="my 2.1.0"),)))
-
-
-def test_an_axis_is_not_what_differs_beside_it():
-    """What was named differs because it was named."""
-    made = replace(table(BASE, SLOW), differs=(("numpy", ("1", "2")), ("timm", ("1.0.9", "1.0.31"))))
-    made = replace(made, command=("torchgauge", "matrix", "toy", "--torch=2.0.0", "--timm", "1.0.9,1.0.31"))
-    page = markdown_of(made)
-    below = page[page.index("## What differs beside") :]
-    assert "timm" in below.splitlines()[0]
-    assert "| timm |" not in below
-    assert "numpy" in below
-
-
 def test_an_alarm_of_an_aa_column_is_no_change():
     """What did not change cannot be bisected; the column itself shows the alarm."""
     assert found(BASE, SLOW, SAME, repeats=(1,)) == []
@@ -113,21 +91,6 @@ def test_the_command_goes_on_between_the_two_versions():
         "torchgauge bisect toy/mlp --device cpu --mode inference --config eager --dtype float32 --size small "
         "--build 2.1.0=/envs/1/bin/python --build 2.2.0=/envs/2/bin/python"
     )
-
-
-def test_what_differs_between_environments_is_listed():
-    """Only packages with several versions, and a cell without an environment counts for none."""
-    cells = (
-        CellState("a", pins=("numpy==1.26", "torch==2.5.1", "timm==1.0")),
-        CellState("b", failed="no such version"),
-        CellState("c", pins=("numpy==2.4", "torch==2.13.0", "timm==1.0", "triton==3.1")),
-        CellState("d", python="/usr/bin/python", pins=("numpy==1.0", "apt==2.6"), failed="no torch"),
-    )
-    assert differing(cells) == (
-        ("numpy", ("1.26", "", "2.4", "")),
-        ("torch", ("2.5.1", "", "2.13.0", "")),
-        ("triton", ("", "", "3.1", "")),
-    )  # fmt: skip
 
 
 def test_a_cell_that_was_tried_and_has_nothing_is_no_open_end():
@@ -145,49 +108,6 @@ def test_a_cell_that_was_tried_and_has_nothing_is_no_open_end():
     assert head.count("|") == row.count("|") == 4
     half = replace(empty, comparison="ab-2", state="running")
     assert not replace(made, columns=(*made.columns[:2], half)).complete
-
-
-def test_every_form_says_what_each_cell_is():
-    """Ratios with intervals, open ones with a mark, statuses with reasons, changes with a command."""
-    made = table(BASE, OPEN, SLOW, ERROR)
-    for text in (terminal_of(made), markdown_of(made)):
-        assert "1.20x [1.18, 1.22] slower" in text
-        assert "1.100x" not in text
-        assert "?" in text
-        assert "no such operator" in text
-        assert "first at" in text
-        assert "torchgauge bisect toy/mlp" in text
-    assert '"complete": true' in json_of(made)
-
-
-def test_versions_that_fail_alike_share_a_line():
-    """Each reason of a case stands there once, with the versions that it happened to."""
-    found = failures(table(BASE, ERROR, SLOW, ERROR))
-    assert [(row.case, versions, entry.reason) for row, versions, entry in found] == [
-        (table(BASE).rows[0].case, ["2.1.0", "2.3.0"], ERROR.reason)
-    ]
-
-
-def test_packages_of_some_versions_alone_are_no_columns():
-    """What all have stands in a table, what only some have behind the name of each that has it."""
-    differs = (("numpy", ("1.0", "2.0")), ("triton", ("3.1", "")), ("cuda", ("", "13")))
-    page = markdown_of(replace(table(BASE, SAME), differs=differs))
-    assert "| `numpy` | `1.0` | `2.0` |" in page
-    assert "- In `2.0.0`, and not in all: `triton 3.1`." in page
-    assert "- In `2.1.0`, and not in all: `cuda 13`." in page
-    assert "| `triton`" not in page
-
-
-def test_a_terminal_has_short_names_and_says_once_what_all_share():
-    """A page keeps the whole name of each case; rows that would have one name keep it everywhere."""
-    made = table(BASE, SAME)
-    assert "Every case: eager, inference, float32" in terminal_of(made)
-    assert made.rows[0].case not in terminal_of(made)
-    assert made.rows[0].case in markdown_of(made)
-    larger = replace(made.rows[0], case=made.rows[0].case.replace("b1", "b2"))
-    both = replace(made, rows=(*made.rows, larger))
-    assert {row.case for row in both.rows} == set(labels_of(both.rows)[0])
-    assert larger.case in terminal_of(both)
 
 
 def test_another_machine_has_no_interval_and_no_verdict():

@@ -1,66 +1,26 @@
-"""Reports as JSON: the schema is documented and versioned, and nothing is lost in it."""
+"""Publishers of reports come through the door of plugins."""
 
 from __future__ import annotations
-
-import json
-from dataclasses import fields
-from pathlib import Path
 
 import pytest
 from comparison_builder import comparison, pair, suite_verdict, verdict
 
 from torchgauge import registry
 from torchgauge.errors import UsageError
-from torchgauge.records import from_plain
 from torchgauge.records.comparison import Verdict
-from torchgauge.results.reports.as_json import PUBLISHER, SCHEMAS, render
 from torchgauge.results.reports.report import (
     ComparisonReport,
-    Counts,
-    FalseAlarms,
-    SideFacts,
     comparison_report,
 )
-from torchgauge.results.reports.run_report import RunReport
 from torchgauge.results.store import Store
 
 LINEAR = pair("linear")
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "report-in-a-pull-request.md"
 
 
 @pytest.fixture
 def report(tmp_path) -> ComparisonReport:
     folder = comparison(tmp_path / "store", [LINEAR], [verdict(LINEAR, Verdict.REGRESSION), suite_verdict()])
     return comparison_report(Store.open(tmp_path / "store"), folder)
-
-
-def test_a_report_comes_back_as_it_was(report, tmp_path) -> None:
-    """Every field survives the file."""
-    PUBLISHER.publish(report, tmp_path / "report.json")
-    data = json.loads((tmp_path / "report.json").read_text())
-    kind = SCHEMAS[data.pop("schema")]
-    assert from_plain(kind, data) == report
-
-
-def test_the_file_says_its_schema_and_version(report) -> None:
-    """A reader can refuse what it does not know."""
-    data = json.loads(render(report))
-    assert (data["schema"], data["version"]) == ("torchgauge.comparison-report", 1)
-
-
-@pytest.mark.parametrize(
-    "name",
-    sorted(
-        {
-            each.name
-            for kind in (ComparisonReport, Counts, FalseAlarms, SideFacts, RunReport)
-            for each in fields(kind)
-        }
-    ),
-)
-def test_every_field_is_documented(name) -> None:
-    """A person who reads the JSON finds each field in the guide."""
-    assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["json", "junit", "markdown"])

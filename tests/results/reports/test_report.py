@@ -139,20 +139,6 @@ def test_every_pair_is_counted_once(tmp_path) -> None:
     assert (sum(found), counts.planned, counts.quarantined, counts.ignored) == (8, 8, 1, 1)
 
 
-def test_the_worst_flagged_row_comes_first(tmp_path) -> None:
-    """Broken, then what gates by size, then what is only reported, then improvements."""
-    pairs = [pair(name) for name in ("a", "b", "c", "d", "e")]
-    verdicts = [
-        verdict(pairs[0], Verdict.IMPROVEMENT),
-        verdict(pairs[1], Verdict.REGRESSION, ratio=1.5, action=Action.REPORT),
-        verdict(pairs[2], Verdict.REGRESSION, ratio=1.05),
-        verdict(pairs[3], Verdict.REGRESSION, ratio=1.2),
-        verdict(pairs[4], Verdict.BROKEN, "status"),
-    ]
-    report = report_of(tmp_path, pairs, verdicts)
-    assert [each.pair_key for each in report.flagged] == [pairs[i].key for i in (4, 3, 2, 1, 0)]
-
-
 def test_four_of_five_pairs_could_have_shown_the_smallest_change(tmp_path) -> None:
     """One very noisy case does not set the figure, and one very quiet case does not either."""
     pairs = [pair(name) for name in "abcde"]
@@ -161,14 +147,6 @@ def test_four_of_five_pairs_could_have_shown_the_smallest_change(tmp_path) -> No
         tmp_path, pairs, [verdict(each, detectable=value) for each, value in zip(pairs, values, strict=True)]
     )
     assert report.detectable == 0.04
-
-
-def test_sides_say_their_machine_and_versions(tmp_path) -> None:
-    """The first environment of a device is base's and the second head's."""
-    report = report_of(tmp_path, [LINEAR], [verdict(LINEAR)])
-    base, head = (dict(side.environments[0][1]) for side in (report.base, report.head))
-    assert (base["torch.version"], head["torch.version"]) == ("2.12.0", "2.13.0")
-    assert (report.base.label, report.head.variables) == ("main", (("OMP_NUM_THREADS", "2"),))
 
 
 def test_the_false_alarm_rate_is_that_of_the_last_thirty_days(tmp_path) -> None:

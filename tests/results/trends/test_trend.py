@@ -14,7 +14,7 @@ from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import trend
 from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome, read_outcomes
-from torchgauge.results.trends.trend_text import summary_line, trend_plain, trend_text
+from torchgauge.results.trends.trend_text import summary_line, trend_text
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -70,13 +70,6 @@ def test_a_slower_case_is_one_suspicion(store):
     noop = next(each for each in found.series if each.series.model == "noop")
     assert noop.findings.missing == 1
     assert noop.drift == pytest.approx(0.1, abs=0.01)
-
-
-def test_groups_are_by_date_and_direction(store):
-    """What begins on one night in one direction stands together."""
-    (group,) = trend(store, TrendFilter()).groups()
-    assert group[0] == trend(store, TrendFilter()).suspicions[0].suspect.date
-    assert group[1] is True
 
 
 @pytest.mark.parametrize(
@@ -207,13 +200,3 @@ def test_another_model_of_the_same_name_begins_another_series(tmp_path):
     text = trend_text(found)
     (row,) = [line for line in text.splitlines() if "another model since" in line]
     assert f"another model since {found.series[1].series.nights[0].date}" in row
-
-
-def test_json_holds_what_the_text_says(store):
-    """Machine output has each change with its state and dates."""
-    import json
-
-    plain = json.loads(json.dumps(trend_plain(trend(store, TrendFilter())), allow_nan=False))
-    changes = [change for series in plain["series"] for change in series["changes"]]
-    assert [change["state"] for change in changes] == ["suspected"]
-    assert changes[0]["suspect_run"] == "night-025"

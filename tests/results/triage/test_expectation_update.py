@@ -111,11 +111,6 @@ def test_what_runs_do_not_agree_on_widens_nothing(tmp_path: Path, nights: list[A
     assert any(note in each for each in found.notes) or not note
 
 
-def test_once_is_enough_when_asked_for(tmp_path: Path) -> None:
-    """With one run the newest row decides."""
-    assert expected(proposed(tmp_path, EMPTY, [bad("a")], runs=1)) == [("a", "error")]
-
-
 def test_an_exact_entry_that_passes_goes_and_others_stand_to_the_letter(tmp_path: Path) -> None:
     """Two passes remove it; a failure as expected, and no row at all, change no letter."""
     good, night = [result(case("a"))], [bad("a")]
@@ -200,13 +195,6 @@ def test_without_a_link_the_clusters_that_need_one_are_listed(tmp_path: Path) ->
     linked = proposal(EMPTY, evidence.cases, Ask("2026-11-22", links={cluster: LINK}))
     assert [each.title for each in linked.unlinked] == ["B: two"]
     assert linked.text.count(LINK) == 2
-
-
-def test_a_draft_of_a_file_with_windows_line_endings_is_read_too(tmp_path: Path) -> None:
-    """The placeholder of a missing link is found whatever ends its line."""
-    file = parse_file(old("b").text.replace("\n", "\r\n"), Path("fake.yaml"))
-    found = proposed(tmp_path, file, [bad("a")], runs=1, ask=Ask("2026-11-22"))
-    assert "link: MISSING\r\n" in found.text
 
 
 def test_an_update_repeated_changes_nothing(tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -17,13 +14,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import stored_runs
 from stored_runs import BEGIN, DAY, case, environment, result
 
-from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.errors import UnknownNameError
 from torchgauge.records import Cause, Failure, Modifier, Phase, Realised, Result, Status
 from torchgauge.results.store import Store
-from torchgauge.results.triage.clusters import family_of
 from torchgauge.results.triage.findings import FAILING, Change, Triage, triage
 from torchgauge.results.triage.reading import Wanted
-from torchgauge.results.triage.text import as_plain, csv_of, markdown_of, terminal_of
+from torchgauge.results.triage.text import as_plain, markdown_of, terminal_of
 
 ALL = Wanted(statuses=FAILING)
 
@@ -121,24 +117,6 @@ def test_crashes_timeouts_memory_and_wrong_numbers_have_keys_of_their_own(tmp_pa
         "wrong numbers (tolerance) of toy/resnet*, eager": 2,
         "wrong numbers (tolerance) of toy/vit*, eager": 1,
     }
-
-
-@pytest.mark.parametrize(
-    ("model", "family"),
-    [
-        ("resnet50", "resnet"),
-        ("mobilenetv3_small_100", "mobilenet"),
-        ("AlbertForMaskedLM", "Albert"),
-        ("DebertaV2ForQuestionAnswering", "Deberta"),
-        ("vit_base_patch16", "vit"),
-        ("nn.functional.gelu", "nn.functional.gelu"),
-        ("3dnet", "3dnet"),
-        ("", ""),
-    ],
-)
-def test_a_family_is_the_beginning_of_a_name(model: str, family: str) -> None:
-    """Sizes, versions and heads of a model belong together; operators and checks stand alone."""
-    assert family_of(model) == family
 
 
 def test_the_largest_cluster_comes_first_and_the_smallest_case_shows_it(tmp_path: Path) -> None:
@@ -333,18 +311,6 @@ def test_what_data_files_expect_is_marked_and_can_be_left_out(tmp_path: Path) ->
     assert only(triage([path], ALL, unexpected=True)).kind == "operator"
 
 
-def test_no_failures_an_empty_store_and_no_store(tmp_path: Path) -> None:
-    """Nothing failed is an answer; nothing measured is exit 5; no store is a mistake."""
-    found = triage([stored(tmp_path, [result(case())])], ALL)
-    assert (found.clusters, found.gone) == ((), ())
-    assert terminal_of(found) == "no failures among 1 case; there is no earlier run to compare with\n"
-    empty = Store.open(tmp_path / "empty", create=True)
-    with pytest.raises(NothingSelectedError, match="no run is published"):
-        triage([str(empty.path)], ALL)
-    with pytest.raises(UsageError, match="there is no store"):
-        triage([str(tmp_path / "none")], ALL)
-
-
 def test_several_stores_count_a_run_once_and_name_a_damaged_one(tmp_path: Path) -> None:
     """A copy of a run adds nothing; a table that cannot be read is a gap and not the end."""
     one = stored(tmp_path / "1", [failed("a", missing())])
@@ -358,39 +324,3 @@ def test_several_stores_count_a_run_once_and_name_a_damaged_one(tmp_path: Path) 
     found = triage([one, two], ALL)
     assert only(found).places == 1
     assert any("n1" in gap for gap in found.gaps)
-
-
-HOSTILE = "\x1b[31mBAD\x1b[0m | `x` <b>@all</b> \u202e=1+1\n```\nrm -rf ~"
-
-
-def test_hostile_text_acts_in_no_form(tmp_path: Path) -> None:
-    """No terminal sequence, cell, mention, formula or fence of an error message survives."""
-    failure = Failure(f"=cmd|{HOSTILE}", HOSTILE, f"=evil {HOSTILE}", "", "h")
-    found = triage([stored(tmp_path, [failed("a", failure, reproduce=HOSTILE)])], ALL)
-    text = terminal_of(found)
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    page = markdown_of(found)
-    assert "\x1b" not in page
-    assert "<b>" not in page
-    assert "@all" not in page.replace("&#64;", "")
-    assert page.count("```") == 2
-    header, line = list(csv.reader(io.StringIO(csv_of(found))))
-    cells = dict(zip(header, line, strict=True))
-    assert cells["error_type"].startswith("'=cmd")
-    assert json.loads(json.dumps(as_plain(found)))["clusters"][0]["error_type"].startswith("=cmd|")
-
-
-def test_forms_say_the_same(tmp_path: Path) -> None:
-    """Text, Markdown, CSV and JSON hold the cluster, its size, its change and its command."""
-    path = stored(tmp_path, [result(case("a"))], [failed("a", missing()), failed("b", missing())])
-    found = triage([path], ALL)
-    command = "torchgauge repro toy/a:inference:float32:b1:eager@fake"
-    text = terminal_of(found)
-    assert "2 failures of 2 cases in 1 cluster; since n0" in text
-    assert "1 new" in text
-    assert command in text
-    assert command in markdown_of(found)
-    assert command in csv_of(found)
-    plain = as_plain(found)["clusters"][0]
-    assert (plain["change"], plain["places"], plain["example"]["command"]) == ("new", 2, command)

@@ -82,47 +82,11 @@ def test_a_second_artifact_of_the_same_name_is_a_conflict(stub, tmp_path):
     assert upload(stub, "set", "a.txt", GITHUB_RUN_ID="2").returncode == 0
 
 
-@pytest.mark.parametrize(("choice", "code"), [("error", 1), ("warn", 0), ("ignore", 0), ("maybe", 1)])
-def test_nothing_to_upload_is_what_the_workflow_says_that_it_is(stub, choice, code):
-    """``if-no-files-found`` has three values, and no artifact comes of any."""
-    assert upload(stub, "set", "nothing/here", NO_FILES=choice).returncode == code
-    assert download(stub, "out", NAME="set").returncode == 1
-
-
 @pytest.mark.parametrize("name", ["a/b", "a:b", "a\nb", "", 'a"b', "a*"])
 def test_a_name_that_the_service_does_not_take_is_refused(stub, tmp_path, name):
     """What stands in a case's name must not end in an artifact's."""
     (tmp_path / "workspace" / "a.txt").write_text("one")
     assert upload(stub, name, "a.txt").returncode == 1
-
-
-def test_hidden_files_stay_behind_and_names_count_from_the_common_folder(stub, tmp_path):
-    """A folder is uploaded without its own name; two paths keep what they have in common out."""
-    store = tmp_path / "workspace" / "store"
-    (store / ".git").mkdir(parents=True)
-    (store / ".git" / "config").write_text("token")
-    (store / "rows.txt").write_text("rows")
-    (tmp_path / "workspace" / "collect.json").write_text("{}")
-    assert upload(stub, "one", "store").returncode == 0
-    assert upload(stub, "two", "store\ncollect.json").returncode == 0
-    download(stub, "out", NAME="one")
-    download(stub, "out2", NAME="two")
-    workspace = tmp_path / "workspace"
-    assert [path.name for path in (workspace / "out").rglob("*")] == ["rows.txt"]
-    assert (workspace / "out2" / "store" / "rows.txt").is_file()
-    assert (workspace / "out2" / "collect.json").is_file()
-
-
-def test_several_artifacts_get_folders_and_a_single_match_does_not(stub, tmp_path):
-    """As the real action since its version 5: what fits a pattern alone lies flat."""
-    (tmp_path / "workspace" / "a.txt").write_text("one")
-    upload(stub, "results-1", "a.txt")
-    download(stub, "alone", PATTERN="results-*")
-    upload(stub, "results-2", "a.txt")
-    download(stub, "both", PATTERN="results-*")
-    workspace = tmp_path / "workspace"
-    assert (workspace / "alone" / "a.txt").is_file()
-    assert sorted(path.name for path in (workspace / "both").iterdir()) == ["results-1", "results-2"]
 
 
 def test_a_number_is_that_of_one_upload_and_of_no_other(stub, tmp_path):
@@ -147,41 +111,6 @@ def test_artifacts_of_another_run_need_a_token(stub, tmp_path):
     upload(stub, "set", "a.txt", GITHUB_RUN_ID="7")
     assert download(stub, "out", NAME="set", RUN="7").returncode == 1
     assert download(stub, "out", NAME="set", RUN="7", TOKEN="t").returncode == 0
-
-
-def test_a_site_with_a_link_is_refused(stub, tmp_path):
-    """Pages serves plain files only."""
-    site = tmp_path / "workspace" / "site"
-    site.mkdir()
-    (site / "index.html").write_text("x")
-    (site / "latest").symlink_to("index.html")
-    refused = stub("upload-pages-artifact/upload_pages.py", NAME="github-pages", SITE="site")
-    assert refused.returncode == 1
-    (site / "latest").unlink()
-    assert stub("upload-pages-artifact/upload_pages.py", NAME="github-pages", SITE="site").returncode == 0
-
-
-def test_a_name_is_published_only_once_and_nothing_but_distributions(stub, tmp_path):
-    """The index keeps the first file of a name for good, and takes wheels and sdists alone."""
-    dist, index = tmp_path / "workspace" / "dist", str(tmp_path / "index")
-    assert stub("gh-action-pypi-publish/publish.py", PACKAGES="dist", ACT_INDEX=index).returncode == 1
-    dist.mkdir()
-    (dist / "a-1.0.tar.gz").write_text("one")
-    assert stub("gh-action-pypi-publish/publish.py", PACKAGES="dist", ACT_INDEX=index).returncode == 0
-    again = stub("gh-action-pypi-publish/publish.py", PACKAGES="dist", ACT_INDEX=index)
-    assert "File already exists" in again.stdout
-    (dist / "a-1.0.tar.gz").rename(dist / "sbom.json")
-    assert stub("gh-action-pypi-publish/publish.py", PACKAGES="dist", ACT_INDEX=index).returncode == 1
-
-
-def test_what_is_not_there_is_not_attested(stub, tmp_path):
-    """A pattern that finds no file is an error, and so is a list of parts in another form."""
-    names = {"ACT_ATTESTATIONS": str(tmp_path / "attestations"), "GITHUB_REF": "refs/tags/v1", "SBOM": ""}
-    assert stub("attest/attest.py", SUBJECTS="dist/*", **names).returncode == 1
-    (tmp_path / "workspace" / "a.whl").write_text("one")
-    (tmp_path / "workspace" / "sbom.json").write_text("{}")
-    assert stub("attest/attest.py", SUBJECTS="*.whl", **names).returncode == 0
-    assert stub("attest/attest.py", SUBJECTS="*.whl", **{**names, "SBOM": "sbom.json"}).returncode == 1
 
 
 def test_a_fork_commit_is_not_checked_out_where_secrets_are(stub, tmp_path):
