@@ -286,3 +286,26 @@ def test_the_configurations_of_a_device_fold_into_one_column(address: str, brows
         page.get_by_role("button", name="Fold configurations").click()
         until(page, "document.querySelectorAll('thead th[data-anchor]:not([hidden])').length === 4")
         assert page.locator("tbody tr:first-child td:visible").all_text_contents()[2] == "errnew unexpected"
+
+
+def test_few_elements_stand_in_the_page_until_one_scrolls(wide: str, browser: Any) -> None:
+    """5,000 at most, however many rows there are; scrolling brings every row, and the count stays."""
+    with _page(browser) as page:
+        _ready(page, wide + "compatibility.html")
+        rows = int(re.match(r"\d+", page.inner_text("output"))[0])
+        counts = [page.evaluate("document.querySelectorAll('*').length")]
+        seen: set[str] = set()
+        reached = -1
+        while True:
+            seen |= set(page.locator("tbody th a").evaluate_all("(links) => links.map((link) => link.hash)"))
+            at = page.evaluate("document.querySelector('.scroll:has([data-matrix])').scrollTop")
+            if at == reached:
+                break
+            reached = at
+            last = "document.querySelector('tbody tr:last-child').ariaRowIndex"
+            before = page.evaluate(last)
+            page.evaluate("document.querySelector('.scroll:has([data-matrix])').scrollBy(0, 400)")
+            until(page, f"{last} !== '{before}' || {last} === '{rows + 1}'")
+            counts.append(page.evaluate("document.querySelectorAll('*').length"))
+        assert len(seen) == rows >= 90
+        assert max(counts) <= 5_000, counts
