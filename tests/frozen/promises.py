@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import hashlib
 import importlib
 import inspect
 import io
@@ -109,13 +110,15 @@ def fixed_surroundings(work: Path) -> Iterator[None]:
         "TORCHGAUGE_COMPILE_CACHE": "none",
         "COLUMNS": "200",
         "NO_COLOR": "1",
-        "TZ": "UTC",
+        "TZ": "WEST12",  # twelve hours behind UTC: a local date would be another day
     }
     with (
         mock.patch.dict(os.environ, {**kept, **given}, clear=True),
         contextlib.chdir(work),
     ):
+        time.tzset()
         yield
+    time.tzset()
 
 
 def run(words: list[str], moment: float = NOW) -> tuple[int, str, str]:
@@ -159,6 +162,10 @@ def prepare(work: Path) -> None:
         folders = [*(work / store).glob("runs/*"), *(work / store).glob("comparisons/*")]
         code, _, err = run(["results", "publish", *sorted(each.name for each in folders), "--store", store])
         assert code == 0, err
+    shutil.copytree(work / "demo", work / "damaged")
+    table = min((work / "damaged" / "tables" / "results").iterdir())
+    table.write_bytes(table.read_bytes()[:-9])
+    shutil.copytree(work / "forty_nights", work / "confirmed")
     shutil.copytree(HERE / "inputs", work, dirs_exist_ok=True)
 
 
@@ -247,9 +254,12 @@ def site_lines(work: Path, store: str) -> list[str]:
         elif (
             file.is_file()
             and name.endswith((".csv", ".json"))
-            and name.startswith(("data/latest.csv", "series/"))
+            and name.startswith(("data/latest.csv", "series/", "badge/"))
         ):
             rows = shown(file.read_text())
+        elif name.endswith(".json") and name.startswith(("trends/", "latest/", "cases/")):
+            # what scripts draw is long: that a file changed is shown, and not how
+            rows = [hashlib.sha256("\n".join(shown(file.read_text())).encode()).hexdigest()]
         else:
             continue
         lines += ["", f"= {name}", *rows]
@@ -290,7 +300,7 @@ NORMALISED = {
     "high": "it is measured; whether it lies above the median is kept",
     "method": "it follows from the number of blocks",
     "stopped": "it follows from the spread of measured times",
-    "modifiers": "whether a series was unsteady follows from what else the machine does",
+    "modifiers": "whether a series was unsteady follows from what else the machine does; others are kept",
     "duration_s": "it is measured",
     "environment_id": "it is a digest of facts of the machine",
     "identity": "facts of the machine; names that every machine has are kept",
@@ -346,6 +356,8 @@ def normalised(value: Any, name: str = "") -> Any:
         return sorted(key for key, _ in value if KEPT.match(key))
     if name == "samples":
         return "..." if value else value
+    if name == "modifiers":
+        return [each for each in value if each != "unsteady"]
     if name in NORMALISED and name not in ("median", "low", "high"):
         return "..."
     if isinstance(value, dict):
@@ -386,10 +398,17 @@ def _parameters(value: Any) -> str:
         return "()"
     names = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     rows = [
-        f"{names.get(each.kind, '')}{each.name}{'=' if each.default is not inspect.Parameter.empty else ''}"
+        f"{names.get(each.kind, '')}{each.name}{_default(each.default)}"
         for each in signature.parameters.values()
     ]
     return f"({', '.join(rows)})"
+
+
+def _default(value: Any) -> str:
+    """Return a default with its value where that is plain."""
+    if value is inspect.Parameter.empty:
+        return ""
+    return f"={value!r}" if value is None or type(value) in (bool, int, float, str, tuple) else "="
 
 
 def recorders(work: Path) -> dict[str, Callable[[], list[str]]]:
