@@ -101,10 +101,9 @@ class _RunCheck:
     def source(self) -> Iterator[Finding]:
         """Yield the faults of its plan and its journal, of which its tables are made."""
         path = self.folder.plan_path
-        for part in (self.folder.path, path, self.folder.journal_path):
-            if part.is_symlink():
-                yield self.found(Fault.FOREIGN, part, "it is a link", "put the folder or file itself there")
-                return
+        if foreign := self.folder.foreign_part():
+            yield self.found(Fault.FOREIGN, *foreign, "put the folder or file itself there")
+            return
         if not path.exists():
             yield self.found(Fault.MISSING, path, "the run has no plan", "restore it from a copy")
             return

@@ -195,6 +195,9 @@ class Store:
         """State and counts of one run, from its ``run.json`` where it is published, else its journal."""
         folder = RunFolder(self.path / "runs" / run_id)
         published = self.is_published(run_id)
+        if foreign := folder.foreign_part():
+            problem = f"{foreign[0].name}: {foreign[1]}"
+            return RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, problem)
         try:
             if published and folder.info_path.is_file():
                 data = read_object(folder.info_path)

@@ -184,6 +184,17 @@ def linked_journal(store: Path) -> None:
     path.symlink_to(store.parent / "journal.jsonl")
 
 
+def folder_for(name: str) -> Spoil:
+    """Put a folder in the place of a file of the run, which git carries too."""
+
+    def spoil(store: Path) -> None:
+        without_tables(store)
+        (store / "runs" / BAD / name).unlink()
+        (store / "runs" / BAD / name).mkdir()
+
+    return spoil
+
+
 JOURNALS: dict[str, Spoil] = {
     "a median of minus one": journal(b'"median":0.001', b'"median":-1.0'),
     "a median without end": journal(b'"median":0.001', b'"median":1e999'),
@@ -196,6 +207,8 @@ JOURNALS: dict[str, Spoil] = {
     "a date of the year 5000": planned("95617584000"),
     "a folder that is a link": linked,
     "a journal that is a link": linked_journal,
+    "a journal that is a folder": folder_for("journal.jsonl"),
+    "a plan that is a folder": folder_for("plan.json"),
     "tables without a run": lambda store: shutil.rmtree(store / "runs" / BAD),
 }
 
