@@ -112,13 +112,12 @@ def fixed_surroundings(work: Path) -> Iterator[None]:
         "NO_COLOR": "1",
         "TZ": "WEST12",  # twelve hours behind UTC: a local date would be another day
     }
-    with (
-        mock.patch.dict(os.environ, {**kept, **given}, clear=True),
-        contextlib.chdir(work),
-    ):
+    try:
+        with mock.patch.dict(os.environ, {**kept, **given}, clear=True), contextlib.chdir(work):
+            time.tzset()
+            yield
+    finally:
         time.tzset()
-        yield
-    time.tzset()
 
 
 def run(words: list[str], moment: float = NOW) -> tuple[int, str, str]:
