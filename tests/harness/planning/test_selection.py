@@ -13,7 +13,7 @@ from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.planning.configurations import bundled
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.plan import group_of_case, load_suites, select_groups
-from torchgauge.harness.planning.selection import Selection, parse_case_id
+from torchgauge.harness.planning.selection import Selection, parse_case_id, suites_and_models
 
 BUILT_IN = ("huggingface", "timm", "toy")
 EVERYTHING = Selection(
@@ -121,6 +121,14 @@ def test_patterns_select_models() -> None:
 def test_a_pattern_reaches_beyond_the_tier() -> None:
     """Naming models looks at all of them, whatever the tier."""
     assert models("timm/*", suites=("timm",)) > models(suites=("timm",))
+
+
+def test_a_suite_beside_a_model_of_another_is_its_tier() -> None:
+    """Neither word is dropped."""
+    suites, patterns = suites_and_models(("toy", "timm/resnet18"))
+    tier = models(suites=("toy",))
+    assert len(tier) > 1
+    assert models(*patterns, suites=suites) == {*tier, "timm/resnet18"}
 
 
 def test_a_group_is_one_workload_on_one_device() -> None:

@@ -73,8 +73,8 @@ class CaseName:
 def suites_and_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Suites and model patterns of ``words``: ``suite``, ``suite/model``, ``file.py::function``, ``hf:name``.
 
-    A suite is a word that loads it; of a file that is its path. Raises :class:`UsageError` for a file that is
-    not there.
+    A suite is a word that loads it; of a file that is its path. A suite beside models is the pattern
+    ``suite/``. Raises :class:`UsageError` for a file that is not there.
     """
     suites: list[str] = []
     models: list[str] = []
@@ -92,7 +92,7 @@ def suites_and_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str,
             continue
         suite, slash, _ = word.partition("/")
         suites.append(suite)
-        models += [word] if slash else []
+        (models if slash else whole).append(word if slash else f"{suite}/")
     return tuple(dict.fromkeys(suites)), (*models, *(whole if models else ()))
 
 
@@ -138,15 +138,13 @@ def parse_case_id(text: str) -> CaseName:
 def select_models(
     suite: str, entries: Sequence[ModelEntry], patterns: Sequence[str], tier: str
 ) -> list[ModelEntry]:
-    """The entries that match any pattern, or the whole ``tier`` where there is no pattern.
+    """Return the entries that match any pattern; without patterns, or with ``suite/``, those of the ``tier``.
 
     Raises :class:`UnknownNameError` for a plain name that the suite does not have.
     """
-    if not patterns:
-        wanted = TIERS[: TIERS.index(tier) + 1]
-        return [entry for entry in entries if set(entry.tiers) & set(wanted)]
+    wanted = {*TIERS[: TIERS.index(tier) + 1]} if not patterns or f"{suite}/" in patterns else set()
     chosen = chooser(patterns)
-    return [entry for entry in entries if chosen(f"{suite}/{entry.name}")]
+    return [entry for entry in entries if wanted & set(entry.tiers) or chosen(f"{suite}/{entry.name}")]
 
 
 def chooser(patterns: Sequence[str]) -> Callable[[str], bool]:
@@ -158,7 +156,9 @@ def chooser(patterns: Sequence[str]) -> Callable[[str], bool]:
 def check_plain_names(known: dict[str, Sequence[ModelEntry]], patterns: Sequence[str]) -> None:
     """Raise :class:`UnknownNameError` for a pattern without wildcards that names no model of ``known``."""
     names = {entry.name for entries in known.values() for entry in entries}
-    full = {f"{suite}/{entry.name}" for suite, entries in known.items() for entry in entries}
+    full = {
+        f"{suite}/{name}" for suite, entries in known.items() for name in ("", *(e.name for e in entries))
+    }
     for pattern in patterns:
         if not is_wild(pattern) and pattern not in names and pattern not in full:
             suites = ", ".join(sorted(known))
