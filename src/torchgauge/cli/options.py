@@ -141,21 +141,6 @@ EXPECTATIONS = click.option(
 )
 
 
-def sources(command: Command) -> Command:
-    """Where configurations and models that do not ship with torchgauge come from."""
-    options = [
-        click.option("--config-file", metavar="FILE", help="YAML with named configurations of your own"),
-        click.option(
-            "--torchbench",
-            metavar="PATH",
-            expose_value=True,
-            callback=_use_torchbench,
-            help="checkout of pytorch/benchmark (or TORCHGAUGE_TORCHBENCH)",
-        ),
-    ]
-    return _apply(options, command)
-
-
 def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Name the checkout to the suite and to every worker, through the environment."""
     from torchgauge.suites.torchbench.checkout import VARIABLE
@@ -169,6 +154,23 @@ def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value:
     if path is not None:
         os.environ[VARIABLE] = path
     return os.environ.get(VARIABLE)
+
+
+TORCHBENCH = click.option(
+    "--torchbench",
+    metavar="PATH",
+    callback=_use_torchbench,
+    help="checkout of pytorch/benchmark (or TORCHGAUGE_TORCHBENCH)",
+)
+
+
+def sources(command: Command) -> Command:
+    """Where configurations and models that do not ship with torchgauge come from."""
+    options = [
+        click.option("--config-file", metavar="FILE", help="YAML with named configurations of your own"),
+        TORCHBENCH,
+    ]
+    return _apply(options, command)
 
 
 def measuring(command: Command) -> Command:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.lazy_group import LazyGroup
-from torchgauge.cli.options import PYTHON
+from torchgauge.cli.options import PYTHON, TORCHBENCH
 from torchgauge.counted import counted
 
 if TYPE_CHECKING:
@@ -127,10 +127,11 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
 @click.argument("name")
 @click.option("--models", metavar="LIST", help="only what these models need: names, globs or /regex/")
 @PYTHON
+@TORCHBENCH
 @click.option("--dry-run", is_flag=True, help="print what pip would be told, and install nothing")
 @click.option("--yes", is_flag=True, help="do not ask")
 @JSON
-def install(name: str, models: str | None, python: str | None, **flags: bool) -> None:
+def install(name: str, models: str | None, python: str | None, **flags: Any) -> None:
     """Install with pip what the models of one suite need; torch is never replaced. Exit 1 if anything failed.
 
     Settings of pip (PIP_INDEX_URL, PIP_NO_INDEX, PIP_FIND_LINKS, ...) hold.
