@@ -46,8 +46,8 @@ REPEATED = 16
 """Maximum number of timed steps with repeated inputs in such a ratio: code may compute in some of them."""
 LEAD, LONG_LEAD = (1000, 0.005), (5000, 0.125)
 """Maximum number and seconds of steps before these, with the same inputs: code may remember after some."""
-MOST_LEAD = 8.0
-"""Wall time of such a lead as a multiple of its seconds: other work on the machine must not shorten it."""
+MOST_LEAD_S = 1.0
+"""Maximum wall time of such a lead: other work, or calls that still compute, must not shorten it."""
 LARGE = 1.5
 """First ratio above which :data:`LONG_LEAD` replaces :data:`LEAD`: code may remember after many calls."""
 LEAST_GAIN_S = 15e-6
@@ -165,6 +165,7 @@ class Repetition:
         are measured only if the first one is large.
         """
         count = max(1, min(MOST, int(SHARE * budget_s / (2.0 * step_s))))
+        self._lead(step, step_s, *LEAD)
         first, before = self._first(step, inner, count), self.compilations()
         if first is None or first <= (GAIN if count >= FEW else GAIN_OF_ONE):
             return first, False
@@ -213,7 +214,7 @@ class Repetition:
 
     def _lead(self, step: Callable[[], Any], step_s: float, most: int, seconds: float) -> None:
         """Run ``step`` as often as it fits into ``seconds``: at least twice, and at most ``most`` times."""
-        end = time.perf_counter() + MOST_LEAD * seconds
+        end = time.perf_counter() + MOST_LEAD_S
         for number in range(max(2, min(most, int(seconds / step_s)))):
             if number > 1 and time.perf_counter() > end:
                 break
