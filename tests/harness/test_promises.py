@@ -112,8 +112,9 @@ PARTS = {
     "results": ([*RESULTS], "eager,broken", "inference"),
     "gradients": (GRADIENTS, "eager,broken", "training"),
     "attributes": ([*ATTRIBUTES], "eager,broken", "inference"),
-    "compiled": (sorted(ATTRIBUTES), "aot_eager", "inference"),
+    "compiled": (sorted(ATTRIBUTES), "eager,aot_eager", "inference,training"),
     "right": ([*RIGHT], "eager,aot_eager", "inference,training"),
+    "right in broken": ([*RIGHT], "eager,broken", "inference,training"),
     "unrestored": ([*UNRESTORED], "eager,aot_eager", "inference,training"),
     "documented": (["one_memory", "two_memories", "new_alias", "other_strides"], "documented", "inference"),
     "copied": ([*sorted(COPIED), "weights", "draws"], "copied", "inference"),
@@ -124,7 +125,7 @@ Rows = Callable[[str], dict[str, Result]]
 
 @pytest.fixture(scope="module")
 def rows(make_sandbox: Callable[[], Any]) -> Rows:
-    """Return a function that returns the rows of a part by model, configuration and mode; it runs once."""
+    """Return a function from a part to its rows by model, configuration and mode; each part runs once."""
 
     @functools.cache
     def run(part: str) -> dict[str, Result]:
@@ -169,19 +170,24 @@ def test_a_program_that_dynamo_gives_up_is_degraded(rows: Rows, model: str) -> N
     assert "torch._dynamo hit config.recompile_limit (8)" in row.degraded
 
 
-@pytest.mark.parametrize("model", RIGHT)
-def test_a_right_program_passes(rows: Rows, model: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "name", "model"),
+    [
+        *(("right", "aot_eager", model) for model in RIGHT),
+        *(pytest.param("right in broken", "broken", model, marks=pytest.mark.full) for model in RIGHT),
+        *(
+            pytest.param("compiled", "aot_eager", model, marks=pytest.mark.full)
+            for model in sorted(ATTRIBUTES.keys() - RECOMPILED)
+        ),
+    ],
+)
+def test_a_right_program_passes(rows: Rows, part: str, name: str, model: str) -> None:
     """It aliases, keeps, draws and returns what it likes, compiled too."""
-    own = {key: (row.status, row.reason) for key, row in rows("right").items() if key.split()[0] == model}
-    assert f"{model} aot_eager inference" in own
-    assert set(own.values()) == {(Status.PASS, "")}
-
-
-@pytest.mark.parametrize("model", sorted(ATTRIBUTES.keys() - RECOMPILED))
-def test_a_program_that_changes_attributes_passes_compiled(rows: Rows, model: str) -> None:
-    """Compiled code changes them as eager does."""
-    row = rows("compiled")[f"{model} aot_eager inference"]
-    assert (row.status, row.reason) == (Status.PASS, "")
+    found = rows(part)
+    modes = {key.split()[2] for key in found if key.startswith(f"{model} eager")}
+    assert "inference" in modes
+    for row in (found[f"{model} {each} {mode}"] for mode in modes for each in ("eager", name)):
+        assert (row.status, row.reason) == (Status.PASS, "")
 
 
 @pytest.mark.parametrize("mode", ["inference", "training"])

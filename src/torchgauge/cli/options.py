@@ -165,7 +165,7 @@ TORCHBENCH = click.option(
 
 
 def sources(command: Command) -> Command:
-    """Where configurations and models that do not ship with torchgauge come from."""
+    """Add the options that name configurations and models from outside of torchgauge."""
     options = [
         click.option("--config-file", metavar="FILE", help="YAML with named configurations of your own"),
         TORCHBENCH,

@@ -39,13 +39,12 @@ class PlannedFolder:
         return self.path / "journal.jsonl"
 
     def foreign_part(self) -> tuple[Path, str] | None:
-        """Return the path among folder, plan and journal that must not be read, and why; None without one."""
+        """Return the first of folder, plan and journal that must not be read, and why; None without one."""
         for part in (self.path, self.plan_path, self.journal_path):
             if part.is_symlink():
                 return part, "it is a link"
-        for part in (self.plan_path, self.journal_path):
-            if part.exists() and not part.is_file():
-                return part, "it is a folder, a pipe or a device"
+            if part != self.path and part.exists() and not part.is_file():
+                return part, "it is not a file"
         return None
 
     @property

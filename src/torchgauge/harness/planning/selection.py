@@ -71,10 +71,10 @@ class CaseName:
 
 
 def suites_and_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Suites and model patterns of ``words``: ``suite``, ``suite/model``, ``file.py::function``, ``hf:name``.
+    """Return suites and patterns of words: ``suite``, ``suite/model``, ``file.py::function``, ``hf:name``.
 
-    A suite is a word that loads it; of a file that is its path. A suite beside models is the pattern
-    ``suite/``. Raises :class:`UsageError` for a file that is not there.
+    The suite of a file is its path. Beside models, a whole suite is the pattern ``suite/``: its tier. Raises
+    :class:`UsageError` for a file that is missing.
     """
     suites: list[str] = []
     models: list[str] = []
@@ -142,9 +142,9 @@ def select_models(
 
     Raises :class:`UnknownNameError` for a plain name that the suite does not have.
     """
-    wanted = {*TIERS[: TIERS.index(tier) + 1]} if not patterns or f"{suite}/" in patterns else set()
     chosen = chooser(patterns)
-    return [entry for entry in entries if wanted & set(entry.tiers) or chosen(f"{suite}/{entry.name}")]
+    tiers = TIERS[: TIERS.index(tier) + 1] if not patterns or f"{suite}/" in patterns else ()
+    return [entry for entry in entries if set(entry.tiers) & set(tiers) or chosen(f"{suite}/{entry.name}")]
 
 
 def chooser(patterns: Sequence[str]) -> Callable[[str], bool]:
@@ -156,9 +156,8 @@ def chooser(patterns: Sequence[str]) -> Callable[[str], bool]:
 def check_plain_names(known: dict[str, Sequence[ModelEntry]], patterns: Sequence[str]) -> None:
     """Raise :class:`UnknownNameError` for a pattern without wildcards that names no model of ``known``."""
     names = {entry.name for entries in known.values() for entry in entries}
-    full = {
-        f"{suite}/{name}" for suite, entries in known.items() for name in ("", *(e.name for e in entries))
-    }
+    full = {f"{suite}/{entry.name}" for suite, entries in known.items() for entry in entries}
+    full |= {f"{suite}/" for suite in known}
     for pattern in patterns:
         if not is_wild(pattern) and pattern not in names and pattern not in full:
             suites = ", ".join(sorted(known))

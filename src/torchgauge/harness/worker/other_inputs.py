@@ -45,9 +45,13 @@ DECIDING = (8, 100)
 REPEATED = 16
 """Maximum number of timed steps with repeated inputs in such a ratio: code may compute in some of them."""
 LEAD, LONG_LEAD = (1000, 0.005), (5000, 0.125)
-"""Maximum number and seconds of steps before these, with the same inputs: code may remember after some."""
+"""Maximum number of steps before these with the same inputs, and seconds that they take at the sampled time.
+
+Code may remember after some calls. The number is fixed before: calls that still compute, or other work on the
+machine, take longer and must not shorten the lead.
+"""
 MOST_LEAD_S = 1.0
-"""Maximum wall time of such a lead: other work, or calls that still compute, must not shorten it."""
+"""Wall time after which a lead ends all the same."""
 LARGE = 1.5
 """First ratio above which :data:`LONG_LEAD` replaces :data:`LEAD`: code may remember after many calls."""
 LEAST_GAIN_S = 15e-6
@@ -160,17 +164,18 @@ class Repetition:
     ) -> tuple[float | None, bool]:
         """Return how much longer ``step`` takes with new inputs, and whether it answers from memory.
 
-        It runs a block of ``inner`` steps first. A step answers from memory if the interval of its ratio lies
-        above :data:`GAIN` times eager's ratio: the work of a model may depend on values. The deciding ratios
-        are measured only if the first one is large.
+        A lead, whose end is a block of ``inner`` steps, comes first. A step answers from memory if the
+        interval of its ratio lies above :data:`GAIN` times eager's ratio: the work of a model may depend on
+        values. The deciding ratios are measured only if the first one is large.
         """
         count = max(1, min(MOST, int(SHARE * budget_s / (2.0 * step_s))))
-        self._lead(step, step_s, *LEAD)
+        few, many = (max(2, min(most, int(seconds / step_s))) for most, seconds in (LEAD, LONG_LEAD))
+        self._lead(step, few - inner)
         first, before = self._first(step, inner, count), self.compilations()
         if first is None or first <= (GAIN if count >= FEW else GAIN_OF_ONE):
             return first, False
-        more = self._deciding(step, step_s, LONG_LEAD if first > LARGE else LEAD)
-        usual = max(1.0, median(self._deciding(eager, step_s)))
+        more = self._deciding(step, many if first > LARGE else few)
+        usual = max(1.0, median(self._deciding(eager, few)))
         lowest = sorted(more)[interval_rank(len(more), 0.99) - 1]
         return median(more), self.compilations() == before and lowest > GAIN * usual
 
@@ -195,27 +200,25 @@ class Repetition:
                 compiled += 1
         return median(times) / (usual + LEAST_GAIN_S)
 
-    def _deciding(
-        self, step: Callable[[], Any], step_s: float, lead: tuple[int, float] = LEAD
-    ) -> list[float]:
-        """Return ratios of a step with new inputs to the typical one that repeats them after a ``lead``."""
+    def _deciding(self, step: Callable[[], Any], lead: int) -> list[float]:
+        """Return ratios of a step with new inputs to the typical one after ``lead`` repetitions."""
         fewest, most = DECIDING
         ratios: list[float] = []
         end = time.perf_counter() + DECIDING_S
         while len(ratios) < fewest or (len(ratios) < most and time.perf_counter() < end):
             self.inputs.renew()
             new = self._new(step)
-            self._lead(step, step_s, *lead)
+            self._lead(step, lead)
             began, repeated = time.perf_counter(), [self._repeated(step)]
             while len(repeated) < REPEATED and time.perf_counter() - began < DECIDING_S / fewest / 2.0:
                 repeated.append(self._repeated(step))
             ratios.append(new / (_typical(repeated) + LEAST_GAIN_S))
         return ratios
 
-    def _lead(self, step: Callable[[], Any], step_s: float, most: int, seconds: float) -> None:
-        """Run ``step`` as often as it fits into ``seconds``: at least twice, and at most ``most`` times."""
+    def _lead(self, step: Callable[[], Any], count: int) -> None:
+        """Run ``step`` ``count`` times, or twice and on until :data:`MOST_LEAD_S` are over."""
         end = time.perf_counter() + MOST_LEAD_S
-        for number in range(max(2, min(most, int(seconds / step_s)))):
+        for number in range(count):
             if number > 1 and time.perf_counter() > end:
                 break
             step()
