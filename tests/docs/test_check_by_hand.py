@@ -1,4 +1,4 @@
-"""A number of the demo can be checked by hand in the environment that it makes, as the README says."""
+"""A number of the demo can be checked by hand in the environment that it makes, as the tutorial says."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from doc_pages import ROOT, blocks_of
 
 
 @pytest.mark.torch
-def test_the_lines_of_the_readme_print_a_time() -> None:
+def test_the_lines_of_the_tutorial_print_a_time() -> None:
     """Where torchvision cannot load its operators, too."""
-    (block,) = (each for each in blocks_of(ROOT / "README.md", "python") if "import timm" in each.text)
+    (block,) = (each for each in blocks_of(ROOT / "docs" / "tutorial.md", "python") if "import timm" in each.text)
     done = subprocess.run(
         [sys.executable, "-c", block.text], capture_output=True, text=True, timeout=300, check=False
     )
