@@ -177,7 +177,11 @@ def declared_metric(name: str) -> Metric | str:
         return error.message
     if name in METRICS:
         return "a package declares a metric that torchgauge has"
-    return found if isinstance(found, Metric) else f"what a package declares as {name} is not a Metric"
+    return (
+        found
+        if isinstance(found, Metric)
+        else (f"the object that a package registers as {name} is not a Metric")
+    )
 
 
 def preload() -> None:

@@ -29,7 +29,7 @@ def nights(tmp_path: Path) -> Path:
     [
         (("results", "trend", "--no-keep"), 0),
         (("compare", "night-004", "night-005"), 0),
-        (("gate", "night-004", "night-005"), 3),  # two runs decide nothing
+        (("gate", "night-004", "night-005"), 3),  # two runs are too few for a verdict
     ],
 )
 def test_a_damaged_run_of_the_past_is_left_out_and_named(

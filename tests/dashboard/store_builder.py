@@ -130,7 +130,7 @@ def timings(rng: random.Random, base_s: float, speedup: float | None, device: st
     found = [
         Measurement("latency", "s", walls, blocks, "perf_counter", stopped),
         Measurement("latency_cpu", "s", tuple(1.9 * wall for wall in walls), blocks, "process_time"),
-        Measurement("latency_device", "s", absent="the device has no working events"),
+        Measurement("latency_device", "s", absent="the device has no working timing events"),
         Measurement("throughput", "1/s", tuple(8 / wall for wall in walls), blocks, "perf_counter"),
         Measurement("flops", "FLOP", (3.6e9,), provenance="counted by operator"),
         Measurement("flops_rate", "FLOP/s", tuple(3.6e9 / wall for wall in walls), blocks, "perf_counter"),

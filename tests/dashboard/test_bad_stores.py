@@ -138,7 +138,7 @@ def test_a_table_that_was_published_and_is_gone_is_no_empty_one(work: Path, tabl
     report = build_site(work / "store", work / "site", now=NOW)
     if table == "results":  # by which a run is published: it is not, now
         assert (report.gaps, report.unfinished) == ((), ("run-1",))
-        assert "its tables are missing" in words(work / "site" / "runs.html")
+        assert "the run's tables are missing" in words(work / "site" / "runs.html")
     else:
         _left_out(work, table)
     publish_again(Store.open(work / "store"), "run-1")

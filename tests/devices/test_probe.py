@@ -231,7 +231,7 @@ def test_a_question_without_an_answer_costs_that_answer(
     assert "did not end within" in report.exit_problem
     facts = report.device("npusim")
     assert facts is not None
-    assert [hook.name for hook in facts.hooks if hook.problem == "it did not answer in time"] == ["memory"]
+    assert [hook.name for hook in facts.hooks if hook.problem == "it timed out"] == ["memory"]
     assert facts.units[0].model == "npusim (simulated)"
     assert facts.autocast_dtypes
     assert find_device("npusim", sys.executable, report=report).torch_type == "npusim"

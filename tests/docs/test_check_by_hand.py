@@ -17,7 +17,9 @@ from doc_pages import ROOT, blocks_of
 @pytest.mark.torch
 def test_the_lines_of_the_tutorial_print_a_time() -> None:
     """Where torchvision cannot load its operators, too."""
-    (block,) = (each for each in blocks_of(ROOT / "docs" / "tutorial.md", "python") if "import timm" in each.text)
+    (block,) = (
+        each for each in blocks_of(ROOT / "docs" / "tutorial.md", "python") if "import timm" in each.text
+    )
     done = subprocess.run(
         [sys.executable, "-c", block.text], capture_output=True, text=True, timeout=300, check=False
     )

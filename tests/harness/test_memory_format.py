@@ -91,7 +91,7 @@ def test_it_is_held_to_contiguous_tensors_and_timed_beside_its_own_eager(sandbox
             "mlp",
             "channels_last changes nothing: no input and no parameter of four dimensions has another layout",
         ),
-        ("sum", "a workload without torch has no memory format"),
+        ("sum", "the workload does not use torch and has no memory format"),
     ],
 )
 def test_a_model_without_images_is_not_measured_as_if_it_had_them(sandbox: Any, model: str, why: str) -> None:

@@ -140,7 +140,7 @@ def test_a_scenario_without_an_oracle_has_no_passes(rows: dict[str, Result], con
     """A third party's that has no observe() is measured, and nobody says that it is right."""
     row = rows[f"returns_a_box {configuration} unseen"]
     assert (row.status, marks(row), row.counted) == (Status.PASS, {Modifier.UNCHECKED}, False)
-    assert row.unchecked == "the scenario unseen has no observe(), so nothing is compared"
+    assert row.unchecked == "the scenario unseen has no observe(), so results are not compared"
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_what_nothing_checked_is_no_pass(
     said, rows = unchecked
     row = rows[configuration]
     assert (row.status, marks(row), row.counted) == (Status.PASS, {Modifier.UNCHECKED}, False)
-    assert row.unchecked == "the run was told not to check (--no-accuracy)"
+    assert row.unchecked == "--no-accuracy turned the check off"
     assert "compared_elements" not in dict(row.facts)
     assert latency(row)
     assert "0/2 pass (0/2 of those attempted): 2 pass (2 not counted)" in said

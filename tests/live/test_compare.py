@@ -114,7 +114,7 @@ def test_an_interrupt_keeps_what_was_measured() -> None:
         return x.sum()
 
     found = tg.compare(interrupted, interrupted, args=(X,), tolerance=1e-6, max_time_s=600)
-    assert found.notes[-1] == "interrupted: this is what was measured before"
+    assert found.notes[-1] == "interrupted: the result has the samples measured so far"
     assert "were over" not in found.reason
     assert found.calls > 0
 

@@ -89,7 +89,7 @@ def test_a_mistake_is_named_with_its_line(tmp_path, question, line, said):
     [
         ("link: https://example.org/", "link: somewhere", "link"),
         ("name: mine", "name: My Claim", "name"),
-        ("      number: 0.9\n", "", "no number says when the claim holds"),
+        ("      number: 0.9\n", "", "the claim has no threshold"),
         ("      number: 0.9\n", "      number: -1\n", "number"),
     ],
 )

@@ -162,7 +162,7 @@ def test_another_model_than_the_named_one_is_not_counted(tmp_path):
         assert answer.counts == {"yes": 1, "not comparable": 2}
         assert answer.n == 1
         reasons = {each.model: each.reason for each in answer.members}
-        said = "another model than its name says: 36 built, 1,000 declared"
+        said = "another model than its name: 36 built, 1,000 declared"
         assert (reasons["small"], reasons["broken"]) == (said, said)
 
 

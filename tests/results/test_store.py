@@ -81,7 +81,7 @@ def test_the_state_of_a_run_follows_its_journal(store, build):
     before = store.info("run-1")
     assert (before.state, before.counts) == (RunState.COMPLETE, {"pass": 1, "crash": 1})
     store.finish("run-1")
-    assert (before.condition, before.problem) == ("unpublished", "its tables are missing")
+    assert (before.condition, before.problem) == ("unpublished", "the run's tables are missing")
     after = replace(before, published=True, counts={"crash": 1, "pass": 1}, condition="", problem="")
     assert store.info("run-1") == after
 

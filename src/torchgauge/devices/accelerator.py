@@ -63,7 +63,8 @@ class AcceleratorSession:
             device = torch.device(self._torch_type, self._index)
         except RuntimeError as error:
             raise InfrastructureError(
-                f"device {self._name!r}: torch {torch.__version__} does not know it: {first_line(error)}",
+                f"device {self._name!r}: torch {torch.__version__} does not recognise "
+                f"it: {first_line(error)}",
                 hint=self.provision.install
                 or "install the package that provides it, and leave TORCH_DEVICE_BACKEND_AUTOLOAD on",
             ) from error
@@ -121,7 +122,7 @@ class AcceleratorSession:
         if found.call is None:
             raise InfrastructureError(
                 f"device {self._name!r} cannot be waited for: {found.problem}",
-                hint="torchgauge devices shows what the device answers",
+                hint="torchgauge devices prints the device's own error",
             )
         return found.call
 
@@ -138,7 +139,7 @@ class AcceleratorSession:
         return found.call
 
     def event_timer(self) -> EventTimer | None:
-        """A new timer, or None where the device has no working events."""
+        """A new timer, or None where the device has no working timing events."""
         if self._event_pair is None:
             return None
         return TorchEventTimer(*self._event_pair())

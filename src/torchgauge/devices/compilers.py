@@ -59,5 +59,5 @@ def _cpp_refusal() -> str | None:
         return f"inductor needs a C++ compiler: {first_line(error)}"
     include = sysconfig.get_paths()["include"]
     if not Path(include, "Python.h").exists():
-        return f"inductor needs the headers of this Python: there is no Python.h in {include}"
+        return f"inductor needs the headers of this Python: Python.h is missing in {include}"
     return None

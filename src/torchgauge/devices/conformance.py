@@ -27,7 +27,7 @@ def check_session(session: DeviceSession) -> list[str]:
 
 def _identity(session: DeviceSession) -> Violations:
     if not (isinstance(session.name, str) and session.name):
-        yield "name is not a string that says something"
+        yield "name is not a string, or is empty"
     if not (isinstance(session.index, int) and session.index >= 0):
         yield f"index {session.index!r} is not a whole number from 0"
 
@@ -57,7 +57,7 @@ def _events(session: DeviceSession) -> Violations:
     timer = session.event_timer()
     if timer is None:
         if not session.notes:
-            yield "None, and no note says why"
+            yield "None, without a note that gives the reason"
         return
     for _ in range(2):
         timer.start()
@@ -79,7 +79,7 @@ def _peak_memory(session: DeviceSession) -> Violations:
         if not reading.reason or "\n" in reading.reason:
             yield f"absent with the reason {reading.reason!r}, which is not a single line"
         if not session.notes:
-            yield "absent, and no note says so"
+            yield "absent, without a note that gives the reason"
     elif isinstance(reading, MemoryReading):
         if not reading.provenance:
             yield "no provenance"

@@ -30,7 +30,7 @@ class CpuSession(AcceleratorSession):
     def __init__(self, name: str = "cpu", index: int = 0) -> None:
         if index != 0:
             raise InfrastructureError(
-                f"device {name!r} is one device: there is no index {index}",
+                f"device {name!r} has one device: there is no index {index}",
                 hint="name it without an index; threads and pinning choose its cores",
             )
         super().__init__(name, index, torch_type="cpu")

@@ -127,7 +127,7 @@ def find_device(
     packages = ", ".join(sorted({item.package or item.name for item in report.extensions}))
     maybe = f", or of {packages}, which does not load" if packages else ""
     listed = ", ".join(sorted(known))
-    hint = f"one of: {listed}{maybe}. Other devices could not be looked for: {cause}; {fix}"
+    hint = f"one of: {listed}{maybe}. The search for other devices failed: {cause}; {fix}"
     raise UnknownNameError("device", name, known, hint=hint)
 
 
@@ -221,8 +221,8 @@ def _why_not(device: Device, report: ProbeReport) -> tuple[Presence, Why, str, s
     said = found.problem if found is not None and found.problem else "torch counts none"
     tool = provision.tool
     if tool and shutil.which(tool) is None:
-        return Presence.ABSENT, Why.NO_DEVICE, said, f"install the driver: there is no {tool} on the PATH"
-    return Presence.ABSENT, Why.NO_DEVICE, said, f"{tool} shows what the driver sees" if tool else ""
+        return Presence.ABSENT, Why.NO_DEVICE, said, f"install the driver: {tool} is not on the PATH"
+    return Presence.ABSENT, Why.NO_DEVICE, said, f"{tool} lists the driver's devices" if tool else ""
 
 
 def _built(device: Device, report: ProbeReport) -> bool:

@@ -77,7 +77,7 @@ def diagnose(
     ]
     if absent:
         message = f"not here: {', '.join(entry.name for entry in absent)}"
-        checks.append(Check("other devices", CheckState.OK, message, "torchgauge devices, which says why"))
+        checks.append(Check("other devices", CheckState.OK, message, "torchgauge devices prints the reason"))
     if device is not None and all(entry.name != device for entry in devices):
         known = UnknownNameError("device", device, (entry.name for entry in devices))
         message = f"{known.message.rstrip('?')}: no plugin and no torch device has this name"

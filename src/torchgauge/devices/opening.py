@@ -23,13 +23,13 @@ def refuse_absent(name: str, torch_type: str, index: int, provision: Provision) 
     if not found.built:
         raise InfrastructureError(
             f"{who}: torch {torch.__version__} is not built for it",
-            hint=provision.install or "torchgauge devices says what is missing",
+            hint=provision.install or "torchgauge devices prints the missing part",
         )
     if found.count == 0:
         said = f": {found.problem}" if found.problem else ""
         raise InfrastructureError(
             f"{who}: torch {torch.__version__} is built for it and finds none{said}",
-            hint=f"{provision.tool} shows what the driver sees" if provision.tool else "check its driver",
+            hint=f"{provision.tool} lists the driver's devices" if provision.tool else "check its driver",
         )
     if index >= found.count:
         raise InfrastructureError(

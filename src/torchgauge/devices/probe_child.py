@@ -27,7 +27,7 @@ from typing import IO, Any
 HERE = Path(__file__).resolve().parent
 PACKAGE = "_torchgauge_probe"
 FORK_DEADLINE_S = 20.0
-UNANSWERED = "it did not answer in time"
+UNANSWERED = "it timed out"
 
 
 class Questions:
@@ -81,14 +81,14 @@ def _run(report: IO[str], options: set[str]) -> None:
     if accelerator is not None:
         _write(report, "begin", f"use {accelerator} in a forked process")
         fork = _fork_works(torch, accelerator)
-    _write(report, "begin", "ask what the CPU answers")
+    _write(report, "begin", "examine the CPU")
     facts = [_device_facts(hooks, "cpu", (True, ""), Questions(report, []))]
     _write(report, "device", facts[0])
     if accelerator is not None:
         _write(report, "begin", f"ask what {accelerator} answers")
         facts.append(_device_facts(hooks, accelerator, fork, questions))
         _write(report, "device", facts[1])
-    _write(report, "begin", "ask which devices torch is built for")
+    _write(report, "begin", "list the devices for which torch is built")
     _write(report, "availabilities", _availabilities(accelerator))
     if "--deep" in options:
         _compile(report, installed, [str(fact["torch_type"]) for fact in facts])
@@ -115,7 +115,7 @@ def _availabilities(accelerator: str | None) -> list[dict[str, Any]]:
 
 def _compile(report: IO[str], installed: Any, torch_types: list[str]) -> None:
     compilers = _sibling("compilers")
-    _write(report, "begin", "ask what torch.compile supports")
+    _write(report, "begin", "list what torch.compile supports")
     vendors = [point["name"] for point in installed.extensions(installed.COMPILE_GROUP)]
     for torch_type in torch_types:
         backends = ["inductor", "aot_eager", *vendors]

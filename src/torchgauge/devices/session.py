@@ -68,7 +68,7 @@ class DeviceSession(Protocol):
         """Wait until all work submitted to the device has ended."""
 
     def event_timer(self) -> EventTimer | None:
-        """A new timer, or None where the device has no working events."""
+        """A new timer, or None where the device has no working timing events."""
 
     def reset_peak_memory(self) -> None:
         """Start a new peak; does nothing where there is no counter."""

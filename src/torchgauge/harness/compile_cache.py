@@ -213,11 +213,11 @@ def make_private(root: Path) -> None:
     for folder in (*own, own[-1].parent):
         facts = folder.stat()
         if folder in own and {facts.st_uid, folder.lstat().st_uid} != {os.geteuid()}:
-            raise CacheUnusableError(f"{folder} belongs to another user, and what is in it would be executed")
+            raise CacheUnusableError(f"{folder} belongs to another user, and its files would be executed")
         sticky = folder != root and facts.st_mode & stat.S_ISVTX
         if facts.st_mode & (0o022 if folder == root else 0o002) and not sticky:
             raise CacheUnusableError(
-                f"{folder} can be written to by other users, and what is in it would be executed; "
+                f"{folder} is writable by other users, and its files would be executed; "
                 f"try: chmod go-w {folder}"
             )
 

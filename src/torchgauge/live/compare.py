@@ -137,11 +137,12 @@ def compare(
         if not callable(value):
             raise UsageError(
                 f"compare: {name} is a {type(value).__name__}, which cannot be called",
-                hint="pass functions or modules, and what they are called with as args=(x,)",
+                hint="pass two callables and their arguments, args=(x,)",
             )
     if not isinstance(args, (tuple, list)):
         raise UsageError(
-            f"compare: args is a {type(args).__name__}, and not a tuple of what both are called with",
+            f"compare: args is a {type(args).__name__}, but must be the tuple of "
+            "arguments for both callables",
             hint="args=(x,)",
         )
     calls = {
@@ -223,7 +224,7 @@ class _Comparing:
         try:
             abba.run(first, steps, min(wanted.abba_blocks, max(MIN_ABBA_BLOCKS, slow)), math.inf)
         except KeyboardInterrupt:
-            interrupted = "interrupted: this is what was measured before"
+            interrupted = "interrupted: the result has the samples measured so far"
         self.parts, self.steps = self.parts + 1, self.steps + sum(len(each.wall) for each in abba.blocks)
         passed = Outcome(self.pair.head.key, Status.PASS, Phase.DONE)
         self.judge.add(

@@ -114,5 +114,5 @@ class LiveRun(GroupRun):
         if isinstance(reading, Absent):
             on_host = self.session.torch_device.type == HOST
             return absent("peak_memory", ELSEWHERE if on_host else reading.reason)
-        held = f"{reading.provenance}, above what the process held before"
+        held = f"{reading.provenance}, above the process's memory before the case"
         return single("peak_memory", float(max(0, reading.bytes - self._held)), held)

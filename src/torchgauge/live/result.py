@@ -177,10 +177,10 @@ def keep(store: str | Path, results: Sequence[LiveResult]) -> str:
 
     rows = [row for result in results for row in result.rows]
     if not rows:
-        raise UsageError("there is no row to keep", hint="measure something first")
+        raise UsageError("the result has no row to save", hint="measure something first")
     twice = next((row.case_id for i, row in enumerate(rows) if row.case in [r.case for r in rows[:i]]), "")
     if twice:
-        raise UsageError(f"{twice} was measured twice", hint='name="..." tells two models apart')
+        raise UsageError(f"{twice} was measured twice", hint='name="..." distinguishes two models')
     run_id = new_run_id()
     groups = tuple(group for result in results for group in result.plan.groups)
     plan = replace(results[0].plan, run_id=run_id, groups=groups)

@@ -288,7 +288,9 @@ def _strangers(root: Path, known: set[str], busy: list[str]) -> Iterator[Finding
             if path.name.startswith(".") and path.name.endswith(TEMPORARY_SUFFIX):
                 if not any(path.name.startswith(f".{run}.") for run in busy):
                     problem = "it was left behind by a process that was killed while it wrote"
-                    yield Finding(Fault.TORN, name, problem, "remove it when nobody writes into the store")
+                    yield Finding(
+                        Fault.TORN, name, problem, ("remove it when no process writes into the store")
+                    )
             elif tables and (path.suffix != ".parquet" or path.stem not in known):
                 problem = "it belongs to no run of the store"
                 yield Finding(Fault.FOREIGN, name, problem, "restore the folder of its run, or remove it")

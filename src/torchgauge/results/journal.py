@@ -276,7 +276,7 @@ def read_with_ends(
     try:
         stream = path.open("rb")
     except FileNotFoundError as error:
-        raise UsageError(f"there is no journal {path}", hint="torchgauge results list") from error
+        raise UsageError(f"the journal {path} does not exist", hint="torchgauge results list") from error
     with stream:
         stream.seek(end)
         yield from _records(stream, path, (end, n), loads)
@@ -327,7 +327,7 @@ def _records(
                 raise _damage(path, number, "it does not match its checksum, and later lines do")
             return
         if record.n != number:
-            raise _damage(path, number, f"it says that it is line {record.n}")
+            raise _damage(path, number, f"its line number is {record.n}")
         end += len(line)
         yield record, end
 

@@ -133,7 +133,7 @@ class Store:
             write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
         else:
             raise UsageError(
-                f"there is no store at {store.path}",
+                f"{store.path} is not a store",
                 hint="torchgauge run SUITE --store DIR creates one",
             )
         return store
@@ -261,7 +261,7 @@ class Store:
         if self.has_tables(info.run_id):
             condition, problem = "damaged", self.damage(info.run_id)
         else:
-            condition, problem = info.condition, "its tables are missing" if info.condition else ""
+            condition, problem = info.condition, "the run's tables are missing" if info.condition else ""
         if problem and folder.plan_path.is_file() and is_held(folder.plan_path):  # it is being published
             return replace(info, condition="")
         return replace(info, condition=condition, problem=problem) if problem else info

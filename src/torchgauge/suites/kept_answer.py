@@ -113,7 +113,7 @@ def places_of(python: str, *packages: str) -> tuple[Place, ...]:
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InfrastructureError(
             f"{python} does not say where its {packages[-1]} is: {error}",
-            hint="torchgauge doctor looks closer",
+            hint="torchgauge doctor prints details",
         ) from error
 
 

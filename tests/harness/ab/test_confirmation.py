@@ -138,7 +138,9 @@ def test_what_we_answer_ourselves_contradicts_nothing(size, answer, ratio):
     room = outcome.high >= half if size > 0 else outcome.low <= half
     odd = answer is Answer.SAME and room and not 0.94 < ratio < 1.05
     told = contradiction(outcome, suspicion(size), 0.055)
-    assert told == ("an answer that closes a suspicion which its own ratio may confirm" if odd else "")
+    assert told == (
+        "an outcome that rejects a suspicion although its ratio may confirm the change" if odd else ""
+    )
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_less_time_is_fewer_launches_and_larger_changes(known) -> None:
     assert [each.pairs[0].launches for each in (whole, four, two)] == [12, 4, 2]
     assert four.pairs[0].detectable >= whole.pairs[0].detectable
     assert two.pairs[0].detectable is None
-    assert any("which decide nothing" in line for line in outlook_lines(two))
+    assert any("which are too few for a verdict" in line for line in outlook_lines(two))
     assert any("leaves time for 4 launches" in line for line in outlook_lines(four))
 
 

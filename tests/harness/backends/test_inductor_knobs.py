@@ -154,7 +154,7 @@ def test_calling_code_that_goes_back_to_python_is_found() -> None:
     called = f'{CALLED}\naoti_torch_call_dispatcher("%s", "%s", dispatch_vars.data())'
     boxed = f'{CALLED}\nc10::Dispatcher::singleton().findSchemaOrThrow("%s", "%s");'
     through = f'{CALLED}\nPyTuple_SetItem(py_args_1, 0, PyUnicode_FromString("torch.ops.ns.op.default"))'
-    said = "asked for calling code in C++, and it goes back to Python for"
+    said = "a C++ wrapper was requested, but it calls Python for"
     for code, names in (
         (called % ("torchgauge_knobs::scale", ""), "torchgauge_knobs::scale"),
         (boxed % ("torchgauge_knobs::scale", ""), "torchgauge_knobs::scale"),

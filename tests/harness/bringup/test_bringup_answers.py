@@ -46,13 +46,13 @@ def test_a_report_of_nothing_has_no_yes_and_nothing_green(tmp_path) -> None:
 
 def test_a_yes_needs_every_part_of_its_question_to_be_done_and_to_show_it() -> None:
     """Without evidence, or with a part that ended early, there is no yes; with both there is."""
-    assert copies(DONE) == (Word.UNKNOWN, "check measured nothing that answers this")
+    assert copies(DONE) == (Word.UNKNOWN, "check produced no row for this question")
     assert copies(DONE, GOOD) == (Word.YES, GOOD.subject)
     late = DONE.having(PartRecord(Part.CHECK, PartState.OUT_OF_BUDGET, "9 cases are left"))
     word, why = copies(late, GOOD)
     assert (word, why) == (
         Word.UNKNOWN,
-        "so far nothing against it; check: out of budget (9 cases are left)",
+        "no failure so far; check: out of budget (9 cases are left)",
     )
     assert copies(DONE, replace(GOOD, part="models"))[0] is Word.UNKNOWN
 

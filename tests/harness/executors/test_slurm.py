@@ -111,12 +111,12 @@ def test_a_controller_that_is_away_costs_no_job(sandbox: Any, place: Any) -> Non
     sandbox.wait_for_rows(1)
     place.cluster.stop("slurmctld")
     try:
-        wait_for_note(sandbox, "Slurm's controller does not answer: ")
+        wait_for_note(sandbox, "Slurm's controller does not respond: ")
     finally:
         place.cluster.start_controller()
     (opened / "open").touch()
     said = ended(command, 0)
-    assert "it answers again after" in said
+    assert "it responds again after" in said
     assert_measured_once(sandbox, place, 6)
 
 
@@ -124,7 +124,7 @@ def test_jobs_are_submitted_when_the_controller_is_there_again(sandbox: Any, pla
     """It goes before the first job, and answers late: none is ended as refused, and none is lost."""
     (door / "first-sbatch").write_text("touch away; exit 1\n")
     command = started(sandbox, place, groups_per_job="2")
-    wait_for_note(sandbox, "Slurm's controller does not answer: squeue: error: Unable to contact")
+    wait_for_note(sandbox, "Slurm's controller does not respond: squeue: error: Unable to contact")
     (door / "first-sbatch").write_text("sleep 6\n")  # longer than a job may be silent
     (door / "away").unlink()
     ended(command, 0)
@@ -177,7 +177,7 @@ def test_a_controller_that_does_not_come_back_ends_the_run_with_its_words(
     ended(command, 3)
     rows = lost(assert_whole(sandbox))
     assert len(rows) == 5
-    assert "Slurm's controller does not answer: squeue: error: Unable to contact" in rows[0].reason
+    assert "Slurm's controller does not respond: squeue: error: Unable to contact" in rows[0].reason
 
 
 def test_rows_say_which_job_of_which_attempt_measured_them(sandbox: Any, place: Any) -> None:
@@ -295,7 +295,7 @@ def leaves_below(pid: int) -> list[int]:
         ("--partition=nosuch", "invalid partition specified: nosuch"),
         ("--nosuch", "unrecognized option '--nosuch'"),
         ("--comment='open", "No closing quotation"),
-        ("--test-only", "sbatch submits none with these words (sbatch: Job "),
+        ("--test-only", "sbatch refuses these options (sbatch: Job "),
         ("--wrap=true", "Script arguments not permitted with --wrap option"),
     ],
 )

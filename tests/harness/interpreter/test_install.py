@@ -246,6 +246,6 @@ def test_an_interpreter_that_does_not_answer_is_said(tmp_path: Path) -> None:
     program = tmp_path / "python"
     program.write_text("#!/bin/sh\necho no idea\n")
     program.chmod(0o755)
-    with pytest.raises(InfrastructureError, match="does not say what is installed in it: no idea"):
+    with pytest.raises(InfrastructureError, match="does not list its packages: no idea"):
         installed_in(str(program))
     assert [check.state.value for check in package_checks(str(program))] == ["warn"]

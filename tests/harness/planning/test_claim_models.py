@@ -30,7 +30,7 @@ def test_what_only_the_store_knows_is_counted_and_said():
     found = list_models(Select(suites=("timm", "mine")), {"timm": ["my_net"], "mine": ["a"]})
     assert ("timm", "my_net") in found.models
     assert found.unlisted == (("timm", "my_net"), ("mine", "a"))
-    assert found.notes == ("suite mine is not installed: only what the store has of it is counted",)
+    assert found.notes == ("suite mine is not installed: only its rows in the store are counted",)
 
 
 def test_a_stored_model_of_another_tier_is_left_out():

@@ -180,7 +180,7 @@ def test_a_quarantine_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     ill = health()
     ill.leave("it smokes", lasting=True)
     (said,) = ill.said()
-    assert said.startswith("device 'acc' has left the pool: it smokes; the next run is not told: ")
+    assert said.startswith("device 'acc' has left the pool: it smokes; the quarantine could not be written: ")
 
 
 @pytest.mark.parametrize(

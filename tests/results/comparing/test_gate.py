@@ -122,7 +122,7 @@ def test_a_narrower_tolerance_makes_no_verdict_of_nothing(policy) -> None:
     narrow = policy("defaults: {tolerance: 0.005}\n")
     found = gate([timed(), timed(width=0.001)], narrow)
     assert [each.verdict for each in found.verdicts] == [V.UNDECIDED, V.UNCHANGED]
-    assert "unchanged within 3.0%, and the policy asks for 0.5%" in found.verdicts[0].reason
+    assert "unchanged within 3.0%, and the policy requires 0.5%" in found.verdicts[0].reason
 
 
 def test_a_status_gates_whatever_the_tolerance(policy) -> None:

@@ -112,7 +112,7 @@ class Confirmer:
         python = named or night.python
         ask = f"--build {label}=PYTHON names one"
         if not python or not Path(python).exists():
-            gone = f"{python} is gone" if python else "its run does not say which interpreter it was"
+            gone = f"{python} is gone" if python else "its run does not name the interpreter"
             return f"torch {label} cannot be measured: {gone}; {ask}"
         found = self.version_of(python) if version else ""
         if version and not _one_version(found, version):
@@ -216,19 +216,19 @@ def contradiction(outcome: TrendOutcome, suspicion: Suspicion, tolerance: float)
     if (low is None) is not (high is None) or (ratio is None and low is not None):
         return "a ratio with half an interval"
     if ratio is None:
-        return "an answer that decides a suspicion without a ratio" if outcome.state.decided else ""
+        return "an outcome that decides a suspicion without a ratio" if outcome.state.decided else ""
     if low is not None and high is not None and not low <= ratio <= high:
         return "a ratio outside its interval"
     expected = math.log1p(suspicion.change.size)
     if low is None or high is None:
-        return "an answer that decides a suspicion without an interval" if outcome.state.decided else ""
+        return "an outcome that decides a suspicion without an interval" if outcome.state.decided else ""
     if outcome.state is TrendState.CONFIRMED:
         beyond = math.log(low) > 0.0 if expected > 0.0 else math.log(high) < 0.0
         alike = beyond and not _excludes(low, high, PART * expected)
         return "" if alike else "a confirmation whose ratio does not confirm"
     same = (math.log(high) if expected > 0.0 else -math.log(low)) <= math.log1p(tolerance)
     if outcome.state.closed and not same and not _excludes(low, high, SHARE * expected):
-        return "an answer that closes a suspicion which its own ratio may confirm"
+        return "an outcome that rejects a suspicion although its ratio may confirm the change"
     return ""
 
 

@@ -57,7 +57,7 @@ class LiveSide:
             try:
                 reply = self._wire.receive(QUIET_TICK_S)
             except ValueError as error:
-                reason = f"the model's process sent a line that is not an answer: {error}"
+                reason = f"the model's process sent a line that cannot be parsed: {error}"
                 self._watch.condemn("forged", reason)
                 return None
             if reply:

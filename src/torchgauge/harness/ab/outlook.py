@@ -176,7 +176,9 @@ def _change_lines(found: Outlook, within: str) -> list[str]:
     asked = [each for each in found.pairs if not each.control] or list(found.pairs)
     short = [each for each in asked if each.launches is not None and each.launches < FEWEST]
     if short:
-        lines.append(f"{_some(short, asked)}: fewer than {FEWEST} launches{within}, which decide nothing")
+        lines.append(
+            f"{_some(short, asked)}: fewer than {FEWEST} launches{within}, which are too few for a verdict"
+        )
     told = [each for each in asked if each.detectable is not None]
     if told:
         sizes = sorted(each.detectable or 0.0 for each in told)
@@ -188,7 +190,7 @@ def _change_lines(found: Outlook, within: str) -> list[str]:
         lines.append(text)
     open_ = [each for each in told if each.deciding is None]
     if open_:
-        lines.append(f"{_some(open_, asked)} will probably stay undecided where nothing changed")
+        lines.append(f"{_some(open_, asked)} will probably stay undecided if nothing changed")
     return lines
 
 

@@ -76,7 +76,9 @@ def reading_of(verdicts: Iterable[MetricVerdict], metric: str, comparison: str =
     if verdict is None:
         known = ", ".join(sorted(found)) or "none"
         return Reading(
-            Answer.UNUSABLE, reason=f"no verdict on {metric}, only on: {known}", comparison=comparison
+            Answer.UNUSABLE,
+            reason=(f"{metric} has no verdict; metrics with one: {known}"),
+            comparison=comparison,
         )
     return Reading(
         answer=_ANSWERS.get(verdict.verdict, Answer.UNUSABLE),

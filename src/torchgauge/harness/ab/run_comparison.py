@@ -241,7 +241,7 @@ class LaunchSeries:
                 if environment is not None:
                     found.append(environment)
                 elif not self.stop.is_set():
-                    self._note(f"the environment of {side.value} on {target} is not known; see logs/{name}")
+                    self._note(f"the environment of {side.value} on {target} is unknown; see logs/{name}")
         self.journal.append(Kind.ENVIRONMENT, found)
         return found
 

@@ -60,7 +60,7 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         Headline.NOTHING_COMPARED: "Undecided: nothing was compared",
         Headline.INCOMPLETE: f"Incomplete: no regression was found, and {silent} could not be decided so far",
         Headline.IN_DOUBT: "In doubt: the same build, measured twice, was judged to have changed, see below",
-        Headline.NOTHING_GATES: "Undecided: nothing that was compared gates, as the policy says",
+        Headline.NOTHING_GATES: "Undecided: the policy lets no compared pair gate",
         Headline.UNDECIDED: f"Undecided: no regression was found, but {silent} could not be decided",
         Headline.REPORTED: _capital(words.let_pass(judged)),
         Headline.IMPROVEMENT: f"Improvement: {counts.changed} better, none worse",

@@ -172,7 +172,9 @@ def with_blocks(module: Any) -> tuple[Any, list[Any], list[str]]:
             kinds = Counter(type(child) for child in part if next(child.children(), None) is not None)
             found.update({kind: count for kind, count in kinds.items() if count > 1})
     if not found:
-        raise NotOfferedError("the model has no repeated blocks: no list of modules holds two of one class")
+        raise NotOfferedError(
+            "the model has no repeated blocks: no ModuleList contains two modules of one class"
+        )
     sizes = {kind: sum(_size(each) for each in twin.modules() if type(each) is kind) for kind in found}
     largest = max(sizes, key=lambda kind: sizes[kind])
     blocks: list[Any] = [each for each in twin.modules() if type(each) is largest]

@@ -38,7 +38,7 @@ class _CompiledAutograd(BackendDescriptor):
 
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
         """Without a loss there is no way back."""
-        return None if LOSS in wanted(workload) else "there is no backward pass to capture"
+        return None if LOSS in wanted(workload) else "the mode has no backward pass to capture"
 
 
 BACKEND = _CompiledAutograd(

@@ -226,7 +226,7 @@ def _int8() -> Any:
 
 def _quantised(int8: str, source: Source) -> Any:
     if source.autocast is not None:
-        raise NotOfferedError("8 bits are made of a model in float32, and autocast was asked for")
+        raise NotOfferedError("8-bit quantisation requires a float32 model without autocast")
     return _int8().quantised(int8, source.module, source.calls, strict=source.strict)
 
 
@@ -246,7 +246,7 @@ def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> No
     )
     prepared.measurements.append(single("delegated_share", share, "get_delegation_info, without getitem"))
     if not given:
-        said = f"asked for {delegate}: 0 of {counted(kept, 'operator')} were delegated to it"
+        said = f"{delegate} was requested, but 0 of {counted(kept, 'operator')} were delegated to it"
         prepared.degraded.append(said)
     prepared.measurements.append(delegated_time(program))
 
@@ -289,5 +289,5 @@ def _refuse_other_devices(partitioner: Any, folder: Path, session: BackendSessio
         probe.load()
         found = probe.loaded()(ones)
     if found.device.type != device.type:
-        said = f"a program's result came back on {found.device}, and {session.device.name} was asked for"
-        raise NotOfferedError(f"the runtime of ExecuTorch that is installed computes on the host: {said}")
+        said = f"the program returned its result on {found.device}, but {session.device.name} was requested"
+        raise NotOfferedError(f"the runtime of ExecuTorch that is installed runs on the host: {said}")

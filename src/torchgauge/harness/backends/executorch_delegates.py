@@ -42,7 +42,7 @@ def partitioner(delegate: str) -> Any:
             f"the runtime has no delegate {delegate}: it has {', '.join(registered()) or 'none'}"
         )
     if not Runtime.get().backend_registry.is_available(delegate):
-        raise NotOfferedError(f"the runtime says that its delegate {delegate} is not available here")
+        raise NotOfferedError(f"the runtime reports that delegate {delegate} is not available here")
     return made(class_named(f"{delegate.removesuffix(SUFFIX)}Partitioner", delegate))
 
 
@@ -58,7 +58,7 @@ def class_named(name: str, delegate: str) -> Any:
                     return getattr(import_module(".".join((BACKENDS, *parts))), found[1])
                 except Exception as error:  # whatever a vendor's tools raise that are not there
                     raise NotOfferedError(f"{found[1]} cannot be imported: {first_line(error)}") from error
-    raise NotOfferedError(f"nothing lowers for the delegate {delegate} here: there is no {name}")
+    raise NotOfferedError(f"delegate {delegate} is unavailable: {name} is not installed")
 
 
 def made(found: Any) -> Any:

@@ -150,7 +150,7 @@ class Knobs:
         try:
             isas: Any = import_module("torch._inductor.cpu_vec_isa")
         except ImportError:
-            return {"simd_unknown": "this torch does not say which vector instructions it picks"}, ""
+            return {"simd_unknown": "this torch does not report the vector instructions that it uses"}, ""
         asked = self.settings.get(WIDTH)
         with settings.patch({WIDTH: asked} if WIDTH in self.settings else {}):
             picked = isas.pick_vec_isa()
@@ -196,7 +196,7 @@ class Knobs:
         if self.mode != "reduce-overhead" and not self.settings.get(DEVICE_GRAPHS):
             return {}, ""
         skips = int(import_module("torch._dynamo.utils").counters["inductor"]["cudagraph_skips"])
-        said = f"device graphs were asked for, and inductor skipped them in {skips} graphs" if skips else ""
+        said = f"device graphs were requested, but inductor skipped them in {skips} graphs" if skips else ""
         return {"device_graph_skips": skips}, said
 
     def _wrapper(self) -> tuple[dict[str, Scalar], str]:
@@ -209,8 +209,8 @@ class Knobs:
         others = sum(CPP_ENTRY not in text for text in self.code)
         if others:
             said = (
-                f"asked for calling code in C++, and {others} of "
-                f"{counted(len(self.code), 'graph')} have Python's"
+                f"a C++ wrapper was requested, but {others} of "
+                f"{counted(len(self.code), 'graph')} have a Python wrapper"
             )
             return {"calling_code": "Python"}, said
         facts: dict[str, Scalar] = {"calling_code": "C++"}
@@ -220,7 +220,7 @@ class Knobs:
         if not found:
             return facts, ""
         facts["python_operators"] = ", ".join(found)
-        return facts, f"asked for calling code in C++, and it goes back to Python for {', '.join(found)}"
+        return facts, f"a C++ wrapper was requested, but it calls Python for {', '.join(found)}"
 
 
 def in_python(name: str, overload: str, device_type: str) -> bool:

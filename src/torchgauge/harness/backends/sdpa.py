@@ -94,7 +94,9 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
         except RuntimeError as error:
             if any(words in str(error) for words in NONE_VIABLE):
                 said = " ".join([str(error), *(TRIGGERED.sub("", str(each.message)) for each in heard)])
-                raise NotOfferedError(f"back end {kernel!r} cannot serve this model here: {said}") from error
+                raise NotOfferedError(
+                    f"back end {kernel!r} does not support this model here: {said}"
+                ) from error
             raise
     return prepared
 
@@ -200,11 +202,14 @@ def judged(operators: Iterable[str], kernel: str) -> tuple[dict[str, Scalar], st
         return facts, "the model never calls scaled_dot_product_attention"
     others = sorted(ran.keys() - {kernel}) if kernel else []
     if kernel in ran and not others and back.keys() - {kernel}:
-        return facts, f"asked for {kernel} attention, went back through {' and '.join(sorted(back))}"
+        return facts, (
+            f"{kernel} attention was requested, but the backward pass used {' and '.join(sorted(back))}"
+        )
     if kernel and (others or kernel not in ran):
         return (
             facts,
-            f"asked for {kernel} attention, ran {' and '.join(others) or 'a kernel of no known name'}",
+            f"{kernel} attention was requested, but the forward pass used "
+            f"{' and '.join(others) or 'a kernel of no known name'}",
         )
     return facts, ""
 

@@ -105,7 +105,7 @@ def load_builds(path: Path) -> Builds:
             said = " and ".join(ways) or "none of them"
             raise refuse(document, at, f"has {said}", "give one of python, spec and commit")
         if each.commit is not None and fields.build is None:
-            raise refuse(document, f"{at}.commit", "is a commit and the file has no command `build`",
+            raise refuse(document, f"{at}.commit", "is a commit, but the file has no command `build`",
                          "add build: [./build.sh, '{commit}', '{folder}']")  # fmt: skip
     for name in ("install", "build", "result"):
         words = getattr(fields, name) or ()
@@ -180,7 +180,7 @@ def make_build(builds: Builds, build: Build, folder: Path) -> str:
             _run(_filled(builds.build, names), place, builds.timeout_s, builds.source)
         if not Path(result).exists():
             raise BuildFailedError(f"the build of {build.label} left no interpreter at {result}",
-                                   hint="say in `result` where it is")  # fmt: skip
+                                   hint="name its place in `result`")  # fmt: skip
         done.touch()
     return result
 

@@ -163,7 +163,7 @@ class Search:
         if ends.reading.answer is Answer.SAME:
             return f"not reproduced: {last} is as {first} ({ends.reading.text})"
         if ends.reading.answer is not Answer.CHANGED:
-            return f"the ends could not be told apart: {ends.reading.reason or ends.reading.text}"
+            return f"base and head could not be distinguished: {ends.reading.reason or ends.reading.text}"
         places, probability = self.best()
         names = [self.labels[place] for place in places]
         if self.ending is Ending.FOUND:

@@ -27,7 +27,7 @@ from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.suite import HOST
 
 ON_HOST = {
-    CLOCKS: "host and device are one, and have one clock",
+    CLOCKS: "the device is the host, so there is one clock",
     FALLBACKS: "the device is the host itself",
 }
 """What follows for the host where no row can show it."""
@@ -71,7 +71,7 @@ def _answer(question: Question, state: Bringup, findings: Iterable[Finding], aga
         return Answer(question, Word.NO, bad[0].text + more, bad[0].command)
     if unfinished:
         why = "; ".join(each.said for each in unfinished)
-        so_far = f"so far nothing against it; {why}" if good else why
+        so_far = f"no failure so far; {why}" if good else why
         asked_for = all(each.state is not PartState.NOT_ASKED for each in unfinished)
         return Answer(question, Word.UNKNOWN, so_far, again if asked_for else _whole(state.asked))
     if unsure:
@@ -82,10 +82,10 @@ def _answer(question: Question, state: Bringup, findings: Iterable[Finding], aga
         told = ON_HOST.get(question.key) if state.facts.torch_type == HOST else None
         if told:
             return Answer(question, Word.YES, told, again)
-        why = f"{' and '.join(silent)} measured nothing that answers this"
+        why = f"{' and '.join(silent)} produced no row for this question"
         return Answer(question, Word.UNKNOWN, why, _whole(state.asked) if state.asked.checks else again)
     if narrowed := _narrowed(question, state.asked):
-        return Answer(question, Word.UNKNOWN, f"so far nothing against it; {narrowed}", _whole(state.asked))
+        return Answer(question, Word.UNKNOWN, f"no failure so far; {narrowed}", _whole(state.asked))
     return Answer(question, Word.YES, "; ".join(each.text for each in good), good[0].command)
 
 

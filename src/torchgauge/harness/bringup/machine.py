@@ -23,7 +23,7 @@ from torchgauge.suites.calibration import ANSWER
 NOT_FOUND, NOT_USABLE, NO_ANSWER = (
     "the device was not found",
     "the device is not usable",
-    "the device does not answer",
+    "the device does not respond",
 )
 """What is said of a device on which nothing can be measured: each case would end as the first did."""
 SILENT = frozenset({Status.TIMEOUT, Status.CRASH, Status.INFRA})

@@ -85,9 +85,9 @@ class Report:
 
 TITLES = {
     Kind.WORKS: "What works",
-    Kind.NEXT: "What to write next",
+    Kind.NEXT: "To implement next",
     Kind.DANGER: "What is dangerous",
-    Kind.UNKNOWN: "What is not known",
+    Kind.UNKNOWN: "Unknown",
 }
 ORDER = (Kind.DANGER, Kind.NEXT, Kind.WORKS, Kind.UNKNOWN)
 
@@ -173,11 +173,11 @@ def _verified(
     """The sentence of the device's page and its entry in the data file; or why there is none."""
     models = [each for each in found if each.kind is Kind.WORKS and each.subject.startswith("models")]
     if not any(each.about in (INFERENCE, TRAINING) for each in models):
-        return "nothing to say yet: no model gave right numbers on it", ""
+        return "none yet: no model passed on it", ""
     if next(each for each in answers if each.question.key == HERE).word is not Word.YES:
-        return "nothing to say yet: it is not known that the device answers as it should", ""
+        return "none yet: question 1 has no yes", ""
     if SIMULATED in state.facts.model:
-        return "nothing to say: it is simulated", ""
+        return "none: it is simulated", ""
     facts, day = state.facts, utc(at).date().isoformat()
     machine = f"{facts.count} x {facts.model or facts.label}"
     parts = [

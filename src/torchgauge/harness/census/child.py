@@ -117,7 +117,7 @@ class Recording:
 
         op = database.operators()[name]
         if not op.dtypes:
-            raise NotImplementedError(f"{name} has no dtype on the host, where samples are made")
+            raise NotImplementedError(f"{name} supports no dtype on the host, where samples are created")
         dtype = torch.float32 if torch.float32 in op.dtypes else min(op.dtypes, key=str)
         torch.set_grad_enabled(True)
         recorder = Recorder()

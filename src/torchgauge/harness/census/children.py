@@ -78,7 +78,7 @@ class CensusRunner:
                     done += 1
                 if not done:
                     raise InfrastructureError(
-                        "the recorder ended without an answer", hint="torchgauge doctor"
+                        "the recorder exited without a result", hint="torchgauge doctor"
                     )
                 at += done
 
@@ -128,7 +128,7 @@ def _one_child(
         yield {"problem": problem, "versions": reader.versions}
     elif not reader.answered:
         raise InfrastructureError(
-            f"the recorder did not start: {problem}", hint="torchgauge doctor looks closer"
+            f"the recorder did not start: {problem}", hint="torchgauge doctor prints details"
         )
 
 

@@ -79,7 +79,9 @@ def census_lines(census: StaticCensus) -> list[str]:
         f"  {counts[census_static.NATIVE]}/{census.needed} of those that need a kernel have one",
     ]
     if census.fallback:
-        lines.append("  the backend registered a fallback: what it lacks may run elsewhere without a word")
+        lines.append(
+            "  the backend registered a fallback: operators that it lacks may silently run on another device"
+        )
     return lines
 
 
@@ -103,6 +105,6 @@ def keep(census: StaticCensus, store: str) -> Path:
 
 def _no_answer(python: str, why: str) -> InfrastructureError:
     return InfrastructureError(
-        f"the dispatcher of {python} cannot be asked: {known_secrets().hide(why)[:300]}",
+        f"the dispatcher of {python} cannot be queried: {known_secrets().hide(why)[:300]}",
         hint="torchgauge devices shows which devices its torch has",
     )

@@ -89,7 +89,7 @@ class CalibrationCampaign(Campaign):
             silent = next((row for row in rows if _silent(row)), None)
             if silent is not None:
                 items.close()  # type: ignore[attr-defined]
-                reason = f"not tried: the device did not answer ({silent.status.value}: {silent.reason})"
+                reason = f"not tried: the device did not respond ({silent.status.value}: {silent.reason})"
                 yield [
                     unattempted(self.plan, planned, Status.NOT_RUN, Cause.NO_DEVICE, reason)
                     for planned in left.values()

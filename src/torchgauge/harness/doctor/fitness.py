@@ -76,7 +76,7 @@ def fitness(calibrated: Calibrated) -> Fitness:
 def _why_unknown(calibrated: Calibrated) -> str:
     if not calibrated.readings:
         said = calibrated.gaps[0].reason if calibrated.gaps else "no part was run"
-        return f"nothing could be measured ({said})"
+        return f"no measurement succeeded ({said})"
     words = {each.comparison.word for each in calibrated.readings}
     if Word.TOO_NOISY in words:
         return "nothing disturbs it now, but its earlier calibrations differ too much to compare with"
@@ -94,7 +94,9 @@ def _why_unknown(calibrated: Calibrated) -> str:
 def _device(calibrated: Calibrated) -> Iterator[Check]:
     for gap in calibrated.gaps:
         if _serious(gap):
-            fix = f"torchgauge check --device {calibrated.device} looks closer; the run's logs say more"
+            fix = (
+                f"torchgauge check --device {calibrated.device} runs the checks; the run's logs have details"
+            )
             message = f"{gap.status.value}: {gap.reason}"
             yield Check(part_label(gap.part, gap.dtype), CheckState.FAIL, message, fix)
     if calibrated.environment is None:
@@ -128,7 +130,7 @@ def _host(calibrated: Calibrated) -> Iterator[Check]:
             "other work",
             CheckState.WARN,
             "cannot be read on this system",
-            "look with the tools of the system",
+            "inspect the process with the system's tools",
         )
     else:
         message = f"{seen.busy_before:.0%} of {counted(seen.cores, 'core')} in use before calibration"

@@ -139,7 +139,7 @@ class Engine(Protocol):
 
 @dataclass
 class Watched:
-    """A job that runs, or is to: what its folder has told, and since when nothing is known of it.
+    """A job that runs, or is to: what its folder has told, and since when its state is unknown.
 
     ``line`` is the last line of the journal that was taken. Reading goes on behind line ``number``, which
     ends at byte ``end``: reading all of it at each look would cost the square of its length. ``versions`` are
@@ -342,7 +342,7 @@ class PartJobs:
             self.away_since = self.asked
             yield RunNote(f"{words}; jobs go on, and none is given up meanwhile")
         elif not words and self.away_since is not None:
-            yield RunNote(f"it answers again after {clock.steady() - self.away_since:.0f} s")
+            yield RunNote(f"it responds again after {clock.steady() - self.away_since:.0f} s")
             self.away_since = None
         self.asked = clock.steady()
         self.due = self.asked + self.options.poll_s
@@ -400,7 +400,7 @@ class PartJobs:
 
     def looked_at(self, watched: Watched, state: JobState | None) -> Iterator[Yield]:
         """Take what the job has measured, and decide whether it has ended or is lost."""
-        state = state or JobState(Stage.UNKNOWN, "nothing is known of it")
+        state = state or JobState(Stage.UNKNOWN, "its state is unknown")
         yield from self.told(watched)
         well = watched.ended in WELL and not watched.differs
         if not well and (over := self.lost(watched, state)):

@@ -221,7 +221,7 @@ class Slurm:
     def look(self) -> Mapping[str, JobState]:
         """Return what squeue prints of each job; raises :class:`EngineAwayError` where it does not answer."""
         states = self._states()
-        gone = (JobState(Stage.UNKNOWN, "Slurm no longer knows it"), False)
+        gone = (JobState(Stage.UNKNOWN, "Slurm no longer lists it"), False)
         return {name: states.get(task, gone)[0] for name, task in self.tasks.items()}
 
     def end(self, jobs: Sequence[PartJob]) -> None:
@@ -263,7 +263,7 @@ class Slurm:
         words = ("--noheader", "--array", "--states=all", f"--name={self.job_name}", f"--Format={layout}")
         done = self._ask("squeue", *words)
         if done.returncode:
-            raise EngineAwayError(f"Slurm's controller does not answer: {in_a_line(done)}")
+            raise EngineAwayError(f"Slurm's controller does not respond: {in_a_line(done)}")
         return [line[: len(fields)] for line in answered(done)]
 
     def _ask(self, *command: str) -> subprocess.CompletedProcess[str]:
@@ -329,7 +329,7 @@ def _refusal(options: SlurmOptions, device: str) -> str:
         return f"sbatch has submitted one and does not return ({done.stderr})"
     if not reasons:
         said = shorten(in_a_line(done), 300)
-        return said if done.returncode else f"sbatch submits none with these words ({said})"
+        return said if done.returncode else f"sbatch refuses these options ({said})"
     return f"it would wait as PENDING ({reasons[0]})" if NEVER.match(reasons[0]) else ""
 
 

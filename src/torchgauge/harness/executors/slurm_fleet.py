@@ -45,7 +45,7 @@ def devices_of(gres: str) -> list[tuple[str, int]]:
 def answered(done: CompletedProcess[str]) -> list[list[str]]:
     """Return the fields of each line of output; raise :class:`InfrastructureError` if the command failed."""
     if done.returncode:
-        raise InfrastructureError(f"Slurm does not answer: {in_a_line(done)}", hint="run sinfo for details")
+        raise InfrastructureError(f"Slurm does not respond: {in_a_line(done)}", hint="run sinfo for details")
     return [[word.strip() for word in line.split("|")] for line in done.stdout.splitlines() if line.strip()]
 
 

@@ -98,7 +98,7 @@ def plan_installation(python: str, suite: str, entries: Sequence[ModelEntry]) ->
     versions = installed_in(python)
     if "torch" not in versions:
         raise UsageError(
-            f"{python} has no torch that pip knows of, and would be given one of pip's choice",
+            f"{python} has no torch installed by pip, so pip would choose one",
             hint=f"install the torch that you want to measure first: {python} -m pip install torch",
         )
     needs = needs_of(suite, entries)

@@ -145,7 +145,7 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S, option: str = "--
         how = "ended without printing it"
     said = f"\n  it said: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
     raise UsageError(
-        f"{option} {python}: this is not a working Python: asked for its version, it {how}{said}",
+        f"{option} {python}: this is not a working Python: the query for its version {how}{said}",
         hint="name a python executable or the folder of a virtual environment",
     )
 

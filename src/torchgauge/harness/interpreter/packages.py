@@ -129,7 +129,7 @@ def _ask(python: str) -> list[tuple[str, str]]:
     if not lines:
         last = text.strip().splitlines()[-1:] or ["it said nothing"]
         raise InfrastructureError(
-            f"{python} does not say what is installed in it: {last[0][:200]}",
+            f"{python} does not list its packages: {last[0][:200]}",
             hint=f"{python} -m pip list shows whether it works",
         )
     return list(json.loads(lines[-1].removeprefix(_ANSWER)).items())

@@ -140,7 +140,7 @@ class Environments:
             each.version for each in downloads if each.name == TORCH and not _is(cell.torch, each.version)
         ]
         if wrong:
-            raise CellFailedError(f"pip would install torch {wrong[0]}, and {cell.torch} is asked for")
+            raise CellFailedError(f"pip would install torch {wrong[0]}, but {cell.torch} was requested")
         head = f"# {', '.join(requirements)}; Python {platform.python_version()}, {sysconfig.get_platform()}"
         sizes = f"{_SIZES}{lock.size} {lock.unknown}"
         try:
@@ -334,7 +334,7 @@ def _torch_of(place: Path, cell: Cell) -> tuple[str, str]:
         )
     said, commit = words[1], "".join(words[2:3])
     if not _is(cell.torch, said):
-        raise CellFailedError(f"torch is {said} after installing, and {cell.torch} was asked for")
+        raise CellFailedError(f"torch is {said} after the installation, but {cell.torch} was requested")
     return said, commit
 
 

@@ -167,8 +167,8 @@ class Pip:
         if said is None:
             raise _failure(_reason(text), text)
         failure = PipFailedError(
-            f"an index did not answer: {said[0].strip()[:300]}; {_reason(text)}",
-            hint="look at pip's index, proxy and network, then repeat the same command",
+            f"a package index did not respond: {said[0].strip()[:300]}; {_reason(text)}",
+            hint="check pip's index, proxy and network, then repeat the command",
         )
         failure.unreachable = True
         raise failure
@@ -200,7 +200,7 @@ def make_environment(place: Path, *, with_pip: bool = False) -> None:
         ending = spawn(words, passed(Purpose.INSTALL), VENV_TIMEOUT_S, output)
     if ending.returncode != 0:
         said = ending.output.splitlines()[-1:] or ["it said nothing"]
-        raise _failure(f"no virtual environment can be made: {said[0][:300]}", ending.output,
+        raise _failure(f"the virtual environment could not be created: {said[0][:300]}", ending.output,
                        hint="Debian and Ubuntu: apt install python3-venv")  # fmt: skip
     (place / LOCKED).touch()
 

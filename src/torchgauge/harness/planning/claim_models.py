@@ -35,7 +35,7 @@ def list_models(select: Select, stored: Mapping[str, Collection[str]]) -> Listin
         if suite in installed:
             entries = registry.load(registry.SUITES, suite).models()
         else:
-            notes.append(f"suite {suite} is not installed: only what the store has of it is counted")
+            notes.append(f"suite {suite} is not installed: only its rows in the store are counted")
         offered = [entry for entry in entries if offered_as(entry, select.mode)]
         known = {entry.name for entry in entries}
         strangers = [ModelEntry(name, (), {}) for name in sorted(set(stored.get(suite, ())) - known)]

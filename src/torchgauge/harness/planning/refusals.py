@@ -23,7 +23,7 @@ def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | N
     if entry is not None and entry.framework != "torch" and configuration.backend != EAGER:
         return Refusal(Status.UNSUPPORTED, "a workload without torch cannot be compiled")
     if entry is not None and entry.framework != "torch" and configuration.memory_format:
-        return Refusal(Status.UNSUPPORTED, "a workload without torch has no memory format")
+        return Refusal(Status.UNSUPPORTED, "the workload does not use torch and has no memory format")
     asked = dict(workload.shape).get(PROCESSES, 1)
     if not isinstance(asked, int) or not 1 <= asked <= MOST_PROCESSES:
         return Refusal(Status.ERROR, f"{PROCESSES}={asked}: 1 to {MOST_PROCESSES} processes compute a case")

@@ -111,7 +111,7 @@ def _end_strays(path: Path, lock: int) -> None:
 
 
 def said() -> list[str]:
-    """What was done to have devices free, since this was last asked."""
+    """Parts to have devices free, since this was last asked."""
     found, _SAID[:] = list(_SAID), []
     return found
 

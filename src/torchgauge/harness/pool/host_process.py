@@ -175,7 +175,7 @@ class HostProcess:
             code = self._process.wait(timeout=FATE_S)
         except subprocess.TimeoutExpired:
             return "was not ready in time"
-        return f"died of what it imports (exit code {code})"
+        return f"crashed while importing its modules (exit code {code})"
 
     def close(self, patience_s: float = PATIENCE_S) -> None:
         """End the host and everything below it; idempotent. It has ``patience_s`` seconds to do so itself."""
@@ -228,7 +228,7 @@ def _scratch_folder(torch: bool) -> tuple[str | None, str]:
             if kept.parent.name.startswith("torchgauge-"):
                 return (
                     folder,
-                    f"compiled code is kept in {kept.parent}, as this user has no home; try: set HOME",
+                    f"without a home directory, compiled code is kept in {kept.parent}; try: set HOME",
                 )
     except (CacheUnusableError, InfrastructureError, OSError) as error:
         return folder, f"compiled headers are not kept for later runs: {error}"

@@ -64,7 +64,7 @@ def keep(place: Path, found: Quarantine) -> str:
             os.fchmod(lock, 0o644)
             os.close(lock)
     except (OSError, InfrastructureError) as error:
-        return f"the next run is not told: {error}"
+        return f"the quarantine could not be written: {error}"
     return found.lift
 
 
@@ -114,7 +114,8 @@ def release(name: str) -> Quarantine:
         _file_of(place).unlink()
     except OSError as error:
         raise InfrastructureError(
-            f"{_file_of(place)} cannot be removed: {error.strerror}", hint="ask its owner, or root"
+            f"{_file_of(place)} cannot be removed: {error.strerror}",
+            hint="ask the owner of the file, or root",
         ) from error
     return found
 

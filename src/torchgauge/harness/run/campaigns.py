@@ -316,7 +316,7 @@ def expand_devices(names: tuple[str, ...], there: Interpreter) -> tuple[str, ...
     ]
     if not present:
         raise UsageError(
-            "no device that runs torch is present", hint="torchgauge doctor says what is missing"
+            "no device that runs torch is present", hint="torchgauge doctor prints the missing part"
         )
     return tuple(dict.fromkeys(name for each in names for name in (present if each == "all" else [each])))
 

@@ -15,8 +15,8 @@ from torchgauge.results.terminal_width import LEAST, terminal_width
 BAR_COLUMNS = 16
 TICK_S = 1.0
 """Seconds between two looks of the live line at the clock."""
-ASKING = "asks Python which devices it has"
-PLANNING = "planning: asks Python which devices and models it has"
+ASKING = "lists the interpreter's devices"
+PLANNING = "planning: lists the interpreter's devices and models"
 
 
 Lines = TypeVar("Lines", bound="LiveLines")

@@ -183,7 +183,7 @@ def _of_known_units(planned: PlannedCase, outcome: Outcome, known: Mapping[str, 
     if not wrong:
         return outcome
     status = Status.ERROR if outcome.status is Status.PASS else outcome.status
-    said = f"{reporter(planned.case)} reported what no table can hold: {'; '.join(wrong)}"
+    said = f"{reporter(planned.case)} reported values that the tables cannot store: {'; '.join(wrong)}"
     reason = "; ".join(filter(None, (outcome.reason, said)))[:1000]
     return replace(outcome, status=status, reason=reason, measurements=tuple(kept.values()))
 

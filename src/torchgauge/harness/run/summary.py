@@ -49,7 +49,7 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
             resume += ["--retry", status.value] * (status in INCOMPLETE and report.counts[status] > 0)
         lines.append(f"incomplete; measure them again with: {shlex.join(resume)}")
     elif not report.telling:
-        lines.append("nothing was measured, so this run says nothing of any model")
+        lines.append("no case was measured, so this run has no result for any model")
     lines += [f"run {report.run_id} in {store}", f"logs in {folder / 'logs'}"]
     return lines
 
@@ -156,8 +156,8 @@ def _earlier(result: Result) -> list[tuple[str, str]]:
 
 _WHY_AGAIN = {
     Again.INFRASTRUCTURE: "tried again, since the environment broke",
-    Again.ALONE: "tried again alone, since what ran beside it may be to blame",
-    Again.ASKED: "one of several that were asked for",
+    Again.ALONE: "retried alone, because a concurrent case may be the cause",
+    Again.ASKED: "one of several requested repetitions",
 }
 
 

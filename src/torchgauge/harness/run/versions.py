@@ -11,7 +11,7 @@ from torchgauge.records import Environment, Plan, Result
 from torchgauge.results.rows import torch_version
 
 MIXED = "--mixed-versions"
-ALLOW = f"{MIXED} measures all the same, and each row says its versions"
+ALLOW = f"{MIXED} allows it; each row then carries its versions"
 
 
 @dataclass

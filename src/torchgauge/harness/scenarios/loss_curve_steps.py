@@ -160,7 +160,7 @@ def _curve(subject: Subject) -> list[Measurement]:
     names = ("final_loss", "final_loss_ratio", "curve_distance")
     found, eager = _CURVES.get(subject.call), _CURVES.get(subject.module)
     if found is None or eager is None:
-        return [absent(name, "results were not checked: there is no curve") for name in names]
+        return [absent(name, "results were not checked: the loss curve is missing") for name in names]
     end = _ends(found)[1]
     own = single(names[0], end, f"mean of the last {ENDS} of {STEPS} losses")
     if found is eager:

@@ -75,7 +75,7 @@ def largest_peak(step: Any, session: DeviceSession) -> Measurement:
     found = peak_of_steps(step, session, RssProbe(), step)
     (most,) = RANKS.slowest(found.samples[0] if found.samples else None)
     if most is None or most < 0:
-        return absent(found.metric, found.absent or "another process could not tell")
+        return absent(found.metric, found.absent or "another process could not decide")
     return single(found.metric, most, f"{found.provenance}, process that needs most")
 
 

@@ -18,7 +18,7 @@ def quality(logits: Any, truth: Any, text: Any) -> list[Measurement]:
     The last place foretells nothing that is in the text: it has no perplexity.
     """
     if truth is None:
-        return [absent(name, "results were not checked: there is no reference") for name in METRICS]
+        return [absent(name, "results were not checked: the reference is missing") for name in METRICS]
     found, right = (torch.log_softmax(each.cpu().double(), -1) for each in (logits, truth))
     agreed = (found.argmax(-1) == right.argmax(-1)).double().mean()
     divergence = (right.exp() * (right - found)).sum(-1).mean().clamp(min=0.0)

@@ -26,7 +26,7 @@ def timings(
         device = of("latency_device", series.device, "device events", blocks, stopped)
         found += [device, launch_overhead(latency, device)]
     else:
-        reason = "the device has no working events"
+        reason = "the device has no working timing events"
         found += [absent("latency_device", reason), absent("launch_overhead", reason)]
     if eager is None:
         found.append(absent("speedup", "eager was not measured in this process"))

@@ -67,7 +67,7 @@ class CheckRun:
             workload = planned.case.workload
             reason = (
                 f"the check {workload.model} of suite {workload.suite} returned "
-                f"{type(said).__name__} and no CheckOutcome"
+                f"{type(said).__name__} instead of a CheckOutcome"
             )
             return Outcome(planned.case.key, Status.ERROR, Phase.CHECK, None, reason)
         return sound(planned, _outcome_of(planned.case.key, said))

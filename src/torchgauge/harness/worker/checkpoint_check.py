@@ -35,7 +35,7 @@ def check(workload: Workload, session: CheckSession) -> CheckOutcome:
             statuses = [each.poll() for each in group]
         if any(status != 0 for status in statuses):
             said = "none in time" if not any(statuses) else str(statuses)
-            return CheckOutcome(Status.ERROR, f"processes ended with {said}; their words are in the log")
+            return CheckOutcome(Status.ERROR, f"processes exited with {said}; the log has their output")
         found: dict[str, list[float]] = json.loads(asked.answer.read_text(encoding="utf-8"))
     told = f"saved by two processes, loaded by {count}, to files"
     return CheckOutcome(measurements=tuple(of(metric, each, told) for metric, each in found.items()))

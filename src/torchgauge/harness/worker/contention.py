@@ -20,7 +20,7 @@ from torchgauge.devices.host import throttled_s
 from torchgauge.harness.worker.run_queue import RunQueue
 from torchgauge.records import Scalar
 
-UNKNOWN = "the system does not say how long threads wait for a core"
+UNKNOWN = "the system does not report the time that threads wait for a core"
 """Why there is no contention where there is none."""
 SHORTEST_S = 0.2
 """Seconds from which the machine's counts, in steps of 10 ms, say something."""

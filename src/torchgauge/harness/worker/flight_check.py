@@ -46,7 +46,7 @@ def check(workload: Workload, session: CheckSession) -> CheckOutcome:
         injected = Injected(kind, CULPRIT, NUMBER, count, LIMIT_S, str(folder), device.type, session.index)
         found = inject(injected)
     if NOT_RECORDED in found.statuses:
-        raise NotOnThisDeviceError("this torch has no flight recorder that a process can read")
+        raise NotOnThisDeviceError("this torch has no flight recorder that can be read in process")
     return judged(injected, found)
 
 
@@ -60,7 +60,7 @@ def judged(injected: Injected, found: Found) -> CheckOutcome:
     wrong = ""
     if found.named is None:
         wrong = (
-            f"nobody was named, from {counted(found.told, 'record')} of {counted(injected.count, 'process')}"
+            f"no rank was named by {counted(found.told, 'record')} of {counted(injected.count, 'process')}"
         )
     elif (found.named.ranks, found.named.call) != expected:
         wrong = f"named was {found.named.why!r} and not rank {injected.culprit} in {expected[1]}"

@@ -30,5 +30,5 @@ def count_flops(step: Callable[[], Any]) -> Measurement:
         return absent("flops", f"the counter raised {type(error).__name__}: {str(error)[:200]}")
     total = counter.get_total_flops()
     if total <= 0:
-        return absent("flops", "the counter knows none of this model's operators")
+        return absent("flops", "the counter covers none of this model's operators")
     return single("flops", float(total), "torch.utils.flop_counter")

@@ -66,13 +66,13 @@ def told(measurements: Sequence[Measurement]) -> str:
     wall, cpu, waited = (found.get(name, {}) for name in ("latency", "latency_cpu", "contention"))
     shares = [cpu[each] / (wall[each] * (1.0 - waited[each])) for each in wall if waited.get(each, 1.0) < 1.0]
     if not shares:
-        return "cannot be told: nothing says for how long a step had a core"
+        return "unknown: the time that a step had a core was not recorded"
     share = median(shares)
     busy = f"the host was busy for {share:.0%} of a step"
     if share < IDLE_SHARE:
         return f"not most of it: {busy}"
     more = ", more than one thread takes to launch" if share > ONE_THREAD else ""
-    return f"cannot be told: {busy}{more}; launching, waiting and computing look alike"
+    return f"unknown: {busy}{more}; launching, waiting and computing cannot be distinguished"
 
 
 def _around(event: Event) -> Event | None:

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from torchgauge.harness.worker.group_run import GroupRun
 
 
-NOT_ASKED = "the run was told not to check (--no-accuracy)"
+NOT_ASKED = "--no-accuracy turned the check off"
 KEPT_DTYPES = "kept_dtypes"
 """The fact that names the tensors which are not in the workload's dtype."""
 DRAWN = "random_numbers"
@@ -110,7 +110,9 @@ class TorchChecks:
         self._results: dict[tuple[bool, bool, bool], EagerResults] = {}
         self.unchecked = "" if self.settings.accuracy else NOT_ASKED
         if not hasattr(self.scenario, "observe"):
-            self.unchecked = f"the scenario {self.workload.mode} has no observe(), so nothing is compared"
+            self.unchecked = (
+                f"the scenario {self.workload.mode} has no observe(), so results are not compared"
+            )
 
     def run(self) -> dict[int, Callable[[], Any]] | None:
         """Check every case; returns the step functions of those that are right."""

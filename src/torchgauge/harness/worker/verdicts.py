@@ -94,7 +94,8 @@ def sound(planned: PlannedCase, outcome: Outcome) -> Outcome:
     except (TypeError, ValueError, AttributeError) as error:
         workload, configuration = planned.case.workload, planned.case.configuration.name
         said = (
-            f"suite {workload.suite} ({workload.mode}, {configuration}) reported what cannot be kept: {error}"
+            f"suite {workload.suite} ({workload.mode}, {configuration}) reported values "
+            f"that cannot be stored: {error}"
         )
         return Outcome(planned.case.key, Status.ERROR, outcome.phase, None, said[:500], describe(error))
     return outcome
@@ -110,7 +111,7 @@ def _check_size(outcome: Outcome) -> None:
 
 def conflict_reason(suspect: Suspect, error: BaseException) -> str:
     """What a row says that failed of ``suspect``: the package, why it does not fit, and what to type."""
-    why = suspect.why or f"{suspect.package} {suspect.version} breaks what imports it here"
+    why = suspect.why or f"{suspect.package} {suspect.version} breaks modules that import it here"
     remedy = f"; try: {suspect.remedy}"
     return f"{why} ({first_line(error)})"[: 500 - len(remedy)] + remedy
 

@@ -345,5 +345,5 @@ def _notes(question: Question, dtype: str, lines: Collection[ModelLine]) -> Iter
     if other:
         yield (
             f"{counted(len(other), 'row')} of other paths than "
-            f"{question.path} are not looked at; --path chooses"
+            f"{question.path} are ignored; --path selects them"
         )

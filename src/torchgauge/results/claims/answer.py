@@ -124,10 +124,10 @@ def judge(found: Estimate, question: Question) -> tuple[Verdict, str]:
     verdict, why = _by_interval(found, question)
     if found.n < question.minimum:
         models = "1 model" if found.n == 1 else f"{counted(found.n, 'model')}"
-        few = f"{models} of the {question.minimum} that the claim needs at least"
+        few = f"{models} of the {question.minimum} models that the claim requires"
         if verdict is Verdict.UNDECIDED:
             return verdict, f"{few}; {why}"
-        return Verdict.UNDECIDED, f"{few}; as far as these go it would be {verdict.value}"
+        return Verdict.UNDECIDED, f"{few}; as far as these go the verdict would be {verdict.value}"
     return verdict, why
 
 
@@ -139,7 +139,9 @@ def _by_interval(found: Estimate, question: Question) -> tuple[Verdict, str]:
         return Verdict.SUPPORTED, f"the whole interval is {_words(question.expect)} the threshold"
     if (found.high < question.threshold) if above else (found.low > question.threshold):
         return Verdict.REFUTED, f"the whole interval is {'below' if above else 'above'} the threshold"
-    return Verdict.UNDECIDED, "the interval has the threshold in it: consistent with the claim, and no proof"
+    return Verdict.UNDECIDED, (
+        "the interval contains the threshold: consistent with the claim, but not evidence for it"
+    )
 
 
 def _words(expect: Expect) -> str:

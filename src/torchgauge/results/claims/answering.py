@@ -35,9 +35,7 @@ from torchgauge.results.comparing.run_pairs import changed_facts
 from torchgauge.results.runner_class import runner_class
 
 Key = tuple[str, str]
-WITHIN_LAUNCH = (
-    "a model's own interval covers one launch of it; what differs between launches and hours is not in it"
-)
+WITHIN_LAUNCH = "a model's interval covers one launch; variation between launches and hours is not included"
 
 
 @dataclass(frozen=True)

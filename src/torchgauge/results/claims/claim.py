@@ -144,10 +144,10 @@ def fault_of_sides(sides: tuple[Side, Side] | None) -> tuple[str, str] | None:
         return None
     base, head = sides
     if base == head:
-        return "both sides are the same", "say in what they differ"
+        return "both sides are the same", "name the field in which they differ"
     for name in ("device", "configuration"):
         if bool(base.given.get(name)) != bool(head.given.get(name)):
-            return f"only one side says its {name}", "say it for both, or in `select`"
+            return f"only one side has `{name}`", "give it for both sides, or in `select`"
     keys = {_KEY_OF[name] for name in Side.__struct_fields__ if base.given.get(name) != head.given.get(name)}
     if len(keys) > 1:
         hint = "let the environment (torch, system, machine, device) differ, or the configuration"

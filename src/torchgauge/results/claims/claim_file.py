@@ -137,7 +137,7 @@ def _question(document: Document, at: str, claim: ClaimFields) -> Question:
     threshold = asked.threshold if asked.threshold is not None else claim.published.number
     if threshold is None:
         hint = "add `threshold`, or the published `number`"
-        raise refuse(document, at, "no number says when the claim holds", hint)
+        raise refuse(document, at, "the claim has no threshold", hint)
     if asked.aggregation in PER_CENT and threshold > 1:
         where = f"{at}.threshold" if asked.threshold is not None else at.replace("question", "published")
         raise refuse(document, where, f"a share of {threshold:g} is above 1", "write 97.5 % as 0.975")

@@ -149,7 +149,7 @@ def lacking(case: StoredCase) -> tuple[MemberState, str] | None:
     What another model than the named one did says nothing of the named one, not even where it failed.
     """
     if case.other_model:
-        return MemberState.NOT_COMPARABLE, f"another model than its name says: {case.other_model}"
+        return MemberState.NOT_COMPARABLE, f"another model than its name: {case.other_model}"
     if case.passed:
         return None
     if case.status is Status.PASS:

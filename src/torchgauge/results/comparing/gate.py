@@ -98,7 +98,7 @@ def _within(seen: MetricVerdict, tolerance: float) -> MetricVerdict:
             changed, verdict=Verdict.UNCHANGED if change.same else Verdict.UNDECIDED, reason=reason
         )
     if seen.verdict is Verdict.UNCHANGED and not change.same:
-        reason = f"unchanged within {seen.tolerance:.1%}, and the policy asks for {tolerance:.1%}"
+        reason = f"unchanged within {seen.tolerance:.1%}, and the policy requires {tolerance:.1%}"
         return replace(changed, verdict=Verdict.UNDECIDED, reason=reason)
     return changed
 

@@ -26,6 +26,6 @@ def ledger_text(ledger: Ledger, now: float) -> str:
 def rate(alarms: AlarmRate) -> str:
     """A rate with its interval, such as ``1 of 40 (2.5 % [0.1 %, 13.2 %])``."""
     if alarms.rate is None or alarms.low is None or alarms.high is None:
-        return "no A/A comparison, so nothing is known"
+        return "no A/A comparison, so the noise is unknown"
     percent = f"{alarms.rate:.1%} [{alarms.low:.1%}, {alarms.high:.1%}]"
     return f"{alarms.alarms} of {alarms.trials} ({percent}); {alarms.decided} of them were decided"

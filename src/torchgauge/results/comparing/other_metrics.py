@@ -102,7 +102,7 @@ def _of_the_compiler(verdict: MetricVerdict) -> bool:
 
 def _unclaimed(verdict: MetricVerdict) -> MetricVerdict:
     """A metric of the compiler where both sides are degraded: shown, and nothing said of it."""
-    reason = "both sides are degraded: what was compiled is not what runs"
+    reason = "both sides are degraded: the compiled code did not run"
     return replace(verdict, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=verdict.action.softened)
 
 

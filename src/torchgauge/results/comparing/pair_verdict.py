@@ -190,7 +190,7 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
     if finding.looks_heavier:
         return (
             "slow steps look heavier in head, and "
-            f"{counted(moderated.n, 'launch was', 'launches were')} not enough to tell"
+            f"{counted(moderated.n, 'launch was', 'launches were')} not enough for a verdict"
         )
     if finding.metric in WATCHED:
         what = "wall time is" if finding.metric == WALL else "slow steps are"

@@ -80,7 +80,7 @@ def difference(base: RunSide, head: RunSide) -> Difference:
     device, configuration = base.device != head.device, base.configuration != head.configuration
     if device and configuration:
         raise UsageError(
-            "device and configuration both differ, so a ratio would not say which one made it",
+            "device and configuration both differ, so a ratio could not be attributed to one of them",
             hint="compare devices at one configuration, or configurations on one device",
         )
     if device or configuration:
@@ -201,9 +201,9 @@ def _environment_refusal(base: Measured, head: Measured, differs: Difference) ->
     if differs is Difference.CONFIGURATION and changed:
         return f"configuration and environment both differ: {', '.join(list(changed)[:4])}"
     if differs is Difference.DEVICE and torch:
-        return f"device and {versions} both differ, so a ratio would not say which one made it"
+        return f"device and {versions} both differ, so a ratio could not be attributed to one of them"
     if differs is Difference.RUN and torch and runner_class(ours) != runner_class(theirs):
-        return f"machine and {versions} both differ, so a ratio would not say which one made it"
+        return f"machine and {versions} both differ, so a ratio could not be attributed to one of them"
     return ""
 
 

@@ -102,7 +102,7 @@ class Findings:
 
     ``noise`` is the robust relative spread about the levels, ``autocorrelation`` that of neighbouring
     nights; None where there are fewer than three nights. ``unusable`` counts values that are no positive
-    number. ``ready`` is false where the history is too short to say anything.
+    number. ``ready`` is false where the history is too short for a verdict.
     """
 
     points: tuple[ChangePoint, ...]

@@ -42,7 +42,7 @@ def summary_line(found: Trend) -> str:
         f"changes: {counts or 'none'}",
     ]
     if short:
-        parts.append(f"{short} series too short to say anything")
+        parts.append(f"{short} series too short for a verdict")
     changed: dict[str, set[str]] = {}
     for series in (each.series for each in found.series):
         for night in series.code_changes:
@@ -73,7 +73,7 @@ def _beside(trend: SeriesTrend) -> str:
     parts = [f"{missing} missing"] * bool(missing)
     parts += filter(None, [left_out(night.doubt for night in nights)])
     parts += [f"{found.unusable} not positive, left out"] * bool(found.unusable)
-    parts += ["too short to say anything"] * (not found.ready)
+    parts += ["too short for a verdict"] * (not found.ready)
     dates = dict.fromkeys(night.date for night in trend.series.code_changes)
     parts += [f"another model since {nights[0].date}"] * trend.series.rebuilt
     parts += [f"model code changed on {' and '.join(dates)}"] * bool(dates)
