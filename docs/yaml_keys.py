@@ -86,7 +86,8 @@ KINDS = (
     ),
     Kind(
         "Expectations",
-        "What a device is expected not to pass: see [how to update them](../how-to/update-expectations.md). "
+        "What a device is expected not to pass: see "
+        "[declare expected failures](../how-to/triage-failures.md#declare-expected-failures). "
         "Checked by `torchgauge validate`.",
         (DeviceFields,),
     ),
@@ -127,13 +128,14 @@ KINDS = (
     ),
     Kind(
         "Policy",
-        "Which changes matter: see [how to gate a change](../how-to/gate-a-change.md). "
+        "Which changes matter: see [how to gate a change](../how-to/gate-a-repository.md#policy). "
         "Read by `--policy`, checked by `torchgauge validate`.",
         (EntryFields,),
     ),
     Kind(
         "Claims",
-        "Published sentences: see [how to check one](../how-to/check-a-claim.md). "
+        "Published sentences: see "
+        "[how to check one](../how-to/read-the-dashboard.md#check-a-published-claim). "
         "Checked by `torchgauge validate`.",
         (ClaimFileFields,),
     ),
@@ -145,7 +147,8 @@ KINDS = (
     ),
     Kind(
         "Declarations",
-        "What no row can show of a device: see [how to score a device](../how-to/score-a-device.md). "
+        "What no row can show of a device: see "
+        "[how to score a device](../how-to/check-a-device.md#score-by-pytorchs-quality-levels). "
         "Read by `torchgauge results scorecard`, checked by `torchgauge validate`.",
         (DeclarationFile,),
     ),

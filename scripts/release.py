@@ -1,4 +1,4 @@
-"""Cut a release: what `.github/workflows/release.yml` types, and a person can (docs/how-to/release.md).
+"""Cut a release: what `.github/workflows/release.yml` types, and a person can (CONTRIBUTING.md).
 
 `check` says whether this tree is the release that a tag names, `build` makes the sdist and from it the wheel,
 `try` installs that wheel alone and lists what it brought, `notes` writes its part of the changelog.

@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# ([\w.]+)\n")
 DEADLINE_S = 600
 SEAMS = {
-    "torchgauge.devices": "add-a-device.md",
+    "torchgauge.devices": "bring-up-a-device.md",
     "torchgauge.suites": "add-a-suite.md",
     "torchgauge.scenarios": "add-a-scenario.md",
     "torchgauge.backends": "add-a-backend.md",

@@ -212,9 +212,9 @@ def test_the_trusted_half_of_the_gate_takes_no_code_of_the_pull_request():
     assert "head_sha" not in path.read_text(encoding="utf-8")
 
 
-def test_the_page_of_permissions_is_what_the_workflows_ask_for():
+def test_the_table_of_permissions_is_what_the_workflows_ask_for():
     """One row for each job, with exactly its permissions."""
-    page = (FOLDER.parent / "docs" / "how-to" / "workflow-permissions.md").read_text(encoding="utf-8")
+    page = (FOLDER.parent / "docs" / "how-to" / "gate-a-repository.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w.-]+)` \| `([\w-]+)` \| ([^|]+) \|", page, re.MULTILINE)
     told = {(name, job): set(re.findall(r"`([a-z-]+: [a-z]+)`", words)) for name, job, words in rows}
     asked = {

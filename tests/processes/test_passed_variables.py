@@ -141,8 +141,8 @@ def test_a_job_of_actions_has_caches_of_code_of_its_own(purpose: Purpose) -> Non
 
 
 def test_the_list_is_told_in_the_documentation() -> None:
-    """The page on secrets names its file and the variable that adds to it."""
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "keep-secrets.md").read_text()
+    """The guide names the file of the list and the variable that adds to it."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "gate-a-repository.md").read_text()
     assert VARIABLE in page
     assert LIST.name in page
 

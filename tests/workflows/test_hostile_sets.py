@@ -513,5 +513,5 @@ def test_a_configuration_of_the_campaigns_own_is_known_by_its_file(tmp_path: Pat
 
 def test_every_reason_is_in_the_docs() -> None:
     """Who reads a refusal finds its word in the how-to."""
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "contribute-results.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "query-your-data.md").read_text()
     assert [reason.value for reason in Reason if f"`{reason.value}`" not in page] == []

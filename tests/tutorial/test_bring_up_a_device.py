@@ -1,4 +1,4 @@
-"""The way of a vendor in docs/how-to/add-a-device.md is walked as it stands, with the simulated device."""
+"""The way of a vendor in docs/how-to/bring-up-a-device.md is walked as it stands, with the simulated device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "how-to" / "add-a-device.md"
+GUIDE = ROOT / "docs" / "how-to" / "bring-up-a-device.md"
 # A doctor may find a busy machine unfit to measure on. One sample of layer_norm differs from the host in the
 # fourth digit on the simulated device, and `ops` says so with its exit code.
 ENDINGS = {"doctor": {0, 3}, "ops": {0, 1}}
