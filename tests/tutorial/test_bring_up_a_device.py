@@ -1,4 +1,4 @@
-"""The way of a vendor in docs/how-to/bring-up-a-device.md is walked as it stands, with the simulated device."""
+"""The steps of docs/how-to/bring-up-a-device.md are typed as they stand, with the simulated device."""
 
 from __future__ import annotations
 
