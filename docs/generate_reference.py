@@ -104,7 +104,7 @@ def metrics() -> str:
             "# Metrics\n",
             "Values are stored in base units. How each one is measured is in [method](../method.md).\n",
             "The tolerances of the [comparison](../comparison.md) are defaults; a policy may replace them.",
-            "A package [adds its own](../how-to/add-a-metric.md).\n",
+            "A package [adds its own](../how-to/write-a-plugin.md#add-a-metric).\n",
             table(("metric", "unit", "better", "compared", "definition"), rows),
         ]
     )

@@ -80,7 +80,7 @@ KINDS = (
     ),
     Kind(
         "Suites",
-        "The models of a suite: see [how to add one](../how-to/add-a-suite.md). "
+        "The models of a suite: see [how to add one](../how-to/write-a-plugin.md#add-a-suite). "
         "Checked by `torchgauge validate`.",
         (SuiteFields[AnyRecipe], *RECIPES),
     ),
@@ -106,7 +106,7 @@ KINDS = (
     Kind(
         "Install",
         "What pip installs for a suite: `suites/data/install.yaml`; see "
-        "[how to install it](../how-to/install-suites.md). Checked by `torchgauge validate`.",
+        "[how to install it](../how-to/torchbench.md#install-packages). Checked by `torchgauge validate`.",
         (InstallFile,),
     ),
     Kind(
@@ -116,7 +116,7 @@ KINDS = (
     ),
     Kind(
         "Configurations",
-        "How a workload is executed: see [how to name one](../how-to/name-a-configuration.md). "
+        "How a workload is executed: see [how to name one](../how-to/choose-a-backend.md#name-a-configuration-of-your-own). "
         "Read by `--config-file`, checked by `torchgauge validate`.",
         (ConfigurationFile,),
     ),

@@ -19,22 +19,25 @@ FILE = re.compile(r"# ([\w.]+)\n")
 DEADLINE_S = 600
 SEAMS = {
     "torchgauge.devices": "bring-up-a-device.md",
-    "torchgauge.suites": "add-a-suite.md",
-    "torchgauge.scenarios": "add-a-scenario.md",
-    "torchgauge.backends": "add-a-backend.md",
-    "torchgauge.publishers": "add-a-publisher.md",
-    "torchgauge.executors": "add-an-executor.md",
+    "torchgauge.suites": "write-a-plugin.md",
+    "torchgauge.scenarios": "write-a-plugin.md",
+    "torchgauge.backends": "write-a-plugin.md",
+    "torchgauge.publishers": "write-a-plugin.md",
+    "torchgauge.executors": "write-a-plugin.md",
     "torchgauge.checks": "check-a-device.md",
-    "torchgauge.metrics": "add-a-metric.md",
+    "torchgauge.metrics": "write-a-plugin.md",
 }
-SLOW = ("add-a-suite.md", "add-a-scenario.md", "add-a-backend.md")
-"""Guides whose commands run torch."""
-WALKED = (*SLOW, "add-a-publisher.md", "add-an-executor.md", "add-a-metric.md")
+PLUGIN = "write-a-plugin.md"
+SLOW = ("Add a suite", "Add a scenario", "Add a backend")
+"""Sections whose commands run torch."""
+WALKED = (*SLOW, "Add a publisher", "Add an executor", "Add a metric")
 
 
-def blocks(page: str, language: str) -> list[str]:
-    """The fenced blocks of one language, in order."""
+def blocks(page: str, language: str, section: str = "") -> list[str]:
+    """Return the fenced blocks of one language, of the whole page or of one section."""
     text = (GUIDES / page).read_text(encoding="utf-8")
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     return [body for kind, body in BLOCK.findall(text) if kind == language]
 
 
@@ -60,19 +63,19 @@ def test_every_seam_has_a_guide_that_names_its_group() -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.full if page in SLOW else ()) for page in WALKED]
+    "section", [pytest.param(name, marks=pytest.mark.full if name in SLOW else ()) for name in WALKED]
 )
-def test_a_guide_can_be_followed(page: str, tmp_path: Path) -> None:
-    """Each command ends with 0 in a folder that holds what the page wrote, and nothing else."""
+def test_a_guide_can_be_followed(section: str, tmp_path: Path) -> None:
+    """Each command of a section ends with 0 in a folder that has only the files of the page."""
     site, work = tmp_path / "site-packages", tmp_path / "work"
     site.mkdir()
-    package(page, site)
+    package(PLUGIN, site)
     work.mkdir()
     for data in site.glob("*.yaml"):
         (work / data.name).write_bytes(data.read_bytes())
     commands = [
         line.removeprefix("$ ")
-        for block in blocks(page, "console")
+        for block in blocks(PLUGIN, "console", section)
         for line in block.splitlines()
         if line.startswith("$ ")
     ]

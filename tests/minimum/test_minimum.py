@@ -157,6 +157,6 @@ def test_inventory_is_of_the_stated_minimum() -> None:
     """The file says which version it was made from, and the docs say the same."""
     version = INVENTORY.read_text(encoding="utf-8").splitlines()[0].split()[4].rstrip(",")
     assert release(version) == OLDEST_TORCH
-    page = (ROOT / "docs" / "how-to" / "measure-another-torch.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "compare-two-builds.md").read_text(encoding="utf-8")
     assert f"Python {spelled(OLDEST_PYTHON)} or later" in page
     assert f"torch {spelled(OLDEST_TORCH)} or later" in page
