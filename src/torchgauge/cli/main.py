@@ -71,7 +71,7 @@ RENAMED = {
     "trend": "results trend",
     "triage": "results triage",
 }
-"""The verbs of 0.1 by their earlier names, which work until 0.2; docs/adr/0070-verbs.md has the reasons."""
+"""The verbs of 0.1 by their earlier names, which work until 0.2; docs/adr/0004-cli.md has the reasons."""
 
 
 class VerbGroup(LazyGroup):

@@ -2,7 +2,7 @@
 
 What is measured now, both sides in pairs, has a rule of its own, which chooses how often it looks:
 :func:`torchgauge.results.comparing.sequential.live_change`. Why there are these two and no third stands in
-ADR 31.
+ADR 8.
 """
 
 from __future__ import annotations
