@@ -92,6 +92,7 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/generate_reference.py
+	$(BIN)/python docs/generate_measurements.py
 	$(BIN)/python docs/sphinx/build.py "$(SITE_DOCS)"
 
 # `make lock UPGRADE=--upgrade` takes newer releases; without it only what pyproject.toml or constraints.txt changed moves.

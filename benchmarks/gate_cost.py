@@ -2,7 +2,7 @@
 
 Every report is built for one weakness and has a right manifest. A process of its own reads the zips of all
 pools, judges them and writes the comment, as ``torchgauge ci report comment`` does with its downloads. MB,
-CPU and limits are those of ``ingest_cost.py``. ``--out FILE`` writes the table of docs/performance.md.
+CPU and limits are those of ``ingest_cost.py``. ``--out FILE`` writes the table as Markdown.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ hashes and checksums, and handed to ``import_sets``, as ``torchgauge ci collect`
 own. A MB is 10^6 bytes of what lies in the artifact, unpacked; of a zip that is refused by its list of
 contents, packed. CPU is that of the import, without the start of the interpreter and its modules, and less
 what a set of one case takes (``start``). Asked are 2 s for each MB and 400 MB. ``--only NAME`` builds one
-set; ``--out FILE`` writes the table of docs/performance.md.
+set; ``--out FILE`` writes the table as Markdown.
 """
 
 from __future__ import annotations

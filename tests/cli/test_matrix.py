@@ -218,18 +218,6 @@ def test_a_mistake_is_said_before_anything_is_made(invoke, words, said, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_page_of_reference_results_is_made_of_a_matrix(twice):
-    """The generator of such pages prints its table under a title of its own."""
-    folder, _ = twice
-    script = Path(__file__).resolve().parents[2] / "docs" / "generate_results.py"
-    words = ["--title", "Versions", "--matrix", "latest", "--store", str(folder / "store")]
-    done = subprocess.run([HERE, str(script), *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("# Versions\n")
-    assert "racers/steady" in done.stdout
-    assert "torchgauge matrix racers" in done.stdout
-
-
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
     """Exit 130 once the launch that runs is over; the same command goes on."""
     words = [*RACERS, "--python", f"a={HERE}", "--python", f"b={HERE}", "--max-launches", "12", "--seed", "1"]

@@ -38,7 +38,7 @@ from torchgauge.results.comparing.suite_level import asks_for_more, suite_verdic
 
 DEFAULT_ABBA_BLOCKS = 80
 """ABBA blocks per launch. More of them cannot remove what a launch adds, and fewer make launches poorer than
-their start costs; ``docs/performance.md`` has the times for other numbers.
+their start costs; ``benchmarks/regression_replay.py`` measured it.
 """
 
 KNOWN = (*TIMED, MEMORY)
