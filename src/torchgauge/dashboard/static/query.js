@@ -1,4 +1,4 @@
-// The query language of the matrices: its parser; holds.js evaluates. The grammar for readers is in
+// The query language of the matrices: its parser; holds.js evaluates. The terms for readers are in
 // docs/how-to/read-the-dashboard.md; a mistake is a QueryError that says in words what, and where.
 
 import { FIELDS, FUNCTIONS, MARKS, QueryError, STATUSES, UNITS, glob } from "./words.js";
