@@ -30,7 +30,7 @@ def faults() -> list[Fault]:
 
 def table() -> str:
     """The table of the page, as Markdown."""
-    lines = ["| # | fault | seen | not tried |", "|---|---|---|---|"]
+    lines = ["| # | fault | result | not tested |", "|---|---|---|---|"]
     lines += [f"| {f.number} | {f.fault} | {f.seen or '-'} | {f.missing or '-'} |" for f in faults()]
     return "\n".join(lines) + "\n"
 
