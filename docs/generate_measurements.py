@@ -136,7 +136,8 @@ def _topic(topic: Topic) -> Iterator[str]:
 
 
 def _row(figure: Figure, limits: bool) -> list[str]:
-    values = figure.values or [f"{figure.value} {figure.unit}".strip()]
+    number, bracket, rest = figure.value.partition(" (")
+    values = figure.values or [f"{number} {figure.unit}".strip() + bracket + rest]
     return [_name(figure), *values, *([_limit(figure)] if limits else [])]
 
 
