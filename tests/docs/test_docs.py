@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 
 from torchgauge import registry
 from torchgauge.harness.planning.configurations import bundled
@@ -53,14 +54,11 @@ def whole(folder: str) -> str:
 
 
 @pytest.mark.parametrize("kind", [Status, Phase, Cause, Modifier], ids=lambda kind: kind.__name__)
-def test_the_glossary_has_a_row_for_every_member_of_the_vocabulary(kind):
-    """Every status, phase, cause and modifier stands in the section of its kind."""
-    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    title = {"Status": "Statuses"}.get(kind.__name__, f"{kind.__name__}s")
-    section = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
-    assert section is not None, f"the glossary has no section {title}"
-    shown = re.findall(r"^\| `([^`]+)` \|", section[1], re.MULTILINE)
-    assert sorted(shown) == sorted(member.value for member in kind)
+def test_every_member_of_the_vocabulary_has_a_meaning_and_no_other_name_has(kind):
+    """The data file of the statuses' page has one meaning for each status, phase, cause and modifier."""
+    meanings = tomllib.loads((ROOT / "docs" / "status_meanings.toml").read_text(encoding="utf-8"))
+    section = meanings[{"Status": "Statuses"}.get(kind.__name__, f"{kind.__name__}s")]
+    assert sorted(section) == sorted(member.value for member in kind)
 
 
 @pytest.mark.parametrize("name", [*METRICS, *bundled(), *registry.GROUPS])
