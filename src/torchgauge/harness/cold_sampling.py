@@ -15,7 +15,7 @@ from torchgauge.records import Group, Plan
 ALL, NONE = "all", "none"
 NIGHTLY = "1/14"
 """What campaigns use unless they are told: every case every two weeks. A sampled case has the machine to
-itself: with each case once a week, a second night took over a fifth of its peer (docs/performance.md)."""
+itself: with each case once a week, a second night took over a fifth of its peer (docs/measurements.yaml)."""
 NOT_SAMPLED = "not sampled today: compiled beside other work; --cold-compile all measures every case"
 
 
