@@ -25,7 +25,7 @@ help:
 	@echo "make static     ruff, mypy, the import contract, the workflows and the types of the dashboard's modules alone"
 	@echo "make lock       pin, with hashes, what the jobs that write install"
 	@echo "make dist       the sdist and the wheel, as a release builds them"
-	@echo "make docs       regenerate docs/reference and build the documentation's site in $(SITE_DOCS)"
+	@echo "make docs       regenerate docs/reference and docs/performance.md, build the documentation's site in $(SITE_DOCS)"
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
