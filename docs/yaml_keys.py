@@ -116,7 +116,8 @@ KINDS = (
     ),
     Kind(
         "Configurations",
-        "How a workload is executed: see [how to name one](../how-to/choose-a-backend.md#name-a-configuration-of-your-own). "
+        "How a workload is executed: see "
+        "[how to name one](../how-to/choose-a-backend.md#name-a-configuration-of-your-own). "
         "Read by `--config-file`, checked by `torchgauge validate`.",
         (ConfigurationFile,),
     ),
