@@ -178,7 +178,7 @@ def command_line() -> str:
     """The help text of every command, as click prints it."""
     parts = [
         "# Command line\n",
-        "What each command prints for `--help`.\n",
+        "Each command prints this text for `-h` or `--help`.\n",
         help_of(cli, "torchgauge", None),
     ]
     for name, (module, _) in sorted(cli.verbs.items()):
@@ -199,7 +199,7 @@ def commands(command: click.Command, name: str, parent: click.Context | None) ->
 
 
 def help_of(command: click.Command, name: str, parent: click.Context | None) -> str:
-    """The help text of one command in a fence; the width does not depend on the terminal."""
+    """The help text of one command in a fence, without ``--help`` itself, at a fixed width."""
     context = click.Context(
         command,
         info_name=name,
@@ -208,7 +208,10 @@ def help_of(command: click.Command, name: str, parent: click.Context | None) -> 
         max_content_width=WIDTH,
         help_option_names=["-h", "--help"],
     )
-    return f"```text\n{click.unstyle(command.get_help(context)).rstrip()}\n```\n"
+    text = click.unstyle(command.get_help(context))
+    text = re.sub(r"\n  -h, --help +Show this message and exit\.", "", text).rstrip()
+    text = re.sub(r"\n\n(Options|Output):(?=\n\n|$)", "", text)
+    return f"```text\n{text}\n```\n"
 
 
 def python_names() -> str:

@@ -34,40 +34,38 @@ if TYPE_CHECKING:
 @sources
 @click.option("--base", metavar="PYTHON", help="interpreter of the base (default: torchgauge's own)")
 @click.option("--head", metavar="PYTHON", help="interpreter of the head (default: torchgauge's own)")
-@click.option("--base-env", multiple=True, metavar="K=V", help="environment variable of the base alone")
-@click.option("--head-env", multiple=True, metavar="K=V", help="environment variable of the head alone")
+@click.option("--base-env", multiple=True, metavar="K=V", help="environment variable of the base")
+@click.option("--head-env", multiple=True, metavar="K=V", help="environment variable of the head")
 @click.option("--base-config", metavar="NAME", help="configuration of the base, instead of --config")
 @click.option("--head-config", metavar="NAME", help="configuration of the head, instead of --config")
-@click.option(
-    "--base-rev", metavar="REVISION", help="commit or branch that a file of yours is taken from as base"
-)
-@click.option("--head-rev", metavar="REVISION", help="the same as head (default: the files as they are)")
-@click.option("--control", is_flag=True, help="an A/A run: measure what is the same on both sides")
-@click.option("--no-control", is_flag=True, help="no A/A pairs beside the others")
+@click.option("--base-rev", metavar="REVISION", help="commit or branch of your file, as base")
+@click.option("--head-rev", metavar="REVISION", help="likewise, as head (default: the files as they are)")
+@click.option("--control", is_flag=True, help="A/A run: both sides are equal")
+@click.option("--no-control", is_flag=True, help="no A/A pairs")
 @click.option("--policy", metavar="FILE", help="tolerances and what gates (default: the built-in policy)")
 @click.option(
     "--max-launches",
     type=click.IntRange(1),
     default=12,
     show_default=True,
-    help="fresh starts of both sides, at most",
+    help="most launches",
 )
-@click.option("--max-time", type=Seconds(), help="start no launch that would end later (90s, 30m, 2h)")
-@click.option("--seed", type=int, help="repeats orders, CPUs, hash seeds and A/A pairs (default: random)")
+@click.option("--max-time", type=Seconds(), help="start no launch that would end later (30m, 2h)")
+@click.option("--seed", type=int, help="seed of orders, CPUs and A/A pairs (default: random)")
 @measuring
 @store_option("where results go")
 @click.option(
     "--resume",
     metavar="COMPARISON",
-    help="go on with this comparison: STORE/comparisons/ID, an id or `latest`",
+    help="continue this comparison: STORE/comparisons/ID, an id or `latest`",
 )
-@click.option("--estimate", is_flag=True, help="say how long it takes and what it could see; measure nothing")
+@click.option("--estimate", is_flag=True, help="print the duration and detectable change; measure nothing")
 @verbosity
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
-    """Measure base and head alternately on one machine, and say whether head is slower.
+    """Measure base and head alternately on one machine and judge whether head is slower.
 
-    Exit codes: 0 all that gates is decided and not worse, 1 something is worse, 3 something is not known.
+    Exit codes: 0 decided and not worse, 1 worse, 3 unknown.
 
     Example: torchgauge ab --base old/bin/python --head new/bin/python timm --device DEVICE
     """

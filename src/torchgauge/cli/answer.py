@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _COPIED = re.compile(r"(?:^|[` ])torchgauge [a-z]+ |(?: in|:) /")
 """What is copied from a terminal: a command, or a path at the end of its line."""
 
-JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+JSON = click.option("--json", "as_json", is_flag=True, help="JSON on stdout")
 
 
 def say_json(value: Any) -> None:
@@ -75,7 +75,7 @@ def forms(**helps: str) -> Callable[[Command], Command]:
             context.params["form"] = parameter.name
 
     def decorated(command: Command) -> Command:
-        for name, words in reversed({"json": "machine output on stdout", **helps}.items()):
+        for name, words in reversed({"json": "JSON on stdout", **helps}.items()):
             option = click.option(f"--{name}", is_flag=True, expose_value=False, callback=chosen, help=words)
             command = option(command)
         return command

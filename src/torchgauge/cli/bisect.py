@@ -22,14 +22,14 @@ from torchgauge.errors import UsageError
 @click.option("--config", default="eager", show_default=True, help="one named configuration")
 @click.option("--dtype", default="float32", show_default=True, help="one dtype")
 @click.option("--size", default="small", show_default=True, help="small or full models")
-@click.option("--metric", default="latency", show_default=True, help="the metric that changed")
+@click.option("--metric", default="latency", show_default=True, help="metric")
 @store_option("for evidence and state")
-@click.option("--fresh", is_flag=True, help="begin anew instead of going on with what is in the store")
+@click.option("--fresh", is_flag=True, help="start anew instead of continuing")
 @JSON
 def command(model: str, **options: Any) -> None:
-    """Find the build at which SUITE/MODEL became slower (or quicker), comparing builds side by side.
+    """Find the build at which SUITE/MODEL became slower or faster.
 
-    The same command goes on where it was interrupted. Exit codes: 0 found, 1 not reproduced, 3 incomplete.
+    The same command continues an interrupted search. Exit codes: 0 found, 1 not reproduced, 3 incomplete.
 
     Example: torchgauge bisect timm/resnet18 --device DEVICE --builds builds.yaml
     """

@@ -12,7 +12,7 @@ from torchgauge.cli.results import STORE
 
 
 @click.command("blockers")
-@click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
+@click.option("--device", type=CommaList(), default=(), help="devices: D; D1,D2; D.1")
 @STORE
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
 @click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: those that the store has)")
@@ -21,12 +21,12 @@ from torchgauge.cli.results import STORE
     type=click.Choice(["eager", "compiled"]),
     default="eager",
     show_default=True,
-    help="models as they are, or under torch.compile",
+    help="path of the models",
 )
-@click.option("--census", metavar="FILE", help="a census of models other than the one that ships")
+@click.option("--census", metavar="FILE", help="another census of models")
 @forms(
-    csv="steps, operators, clusters and models as CSV on stdout",
-    markdown="tables for a page or an issue on stdout",
+    csv="CSV on stdout",
+    markdown="Markdown on stdout",
 )
 def command(
     device: tuple[str, ...],

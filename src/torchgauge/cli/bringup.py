@@ -13,17 +13,15 @@ from torchgauge.cli.options import PYTHON
 
 
 @click.command("bringup")
-@click.option("--device", required=True, metavar="D", help="the device to bring up")
-@click.option(
-    "--out", required=True, metavar="FOLDER", help="a new folder, or that of a bringup to go on with"
-)
-@click.option("--budget", type=Seconds(), default="30m", show_default=True, help="time of this command")
+@click.option("--device", required=True, metavar="D", help="the device")
+@click.option("--out", required=True, metavar="FOLDER", help="a new folder, or one to continue")
+@click.option("--budget", type=Seconds(), default="30m", show_default=True, help="time budget")
 @click.option("--parts", type=CommaList(), default=(), help="only these parts (default: all)")
 @click.option("--checks", type=CommaList(), default=(), help="only these checks: names, globs or /regex/")
 @click.option("--ops", type=CommaList(), default=(), help="only these operators")
 @click.option("--suites", type=CommaList(), default=(), help="models of these suites (toy,timm,huggingface)")
 @click.option("--models", type=CommaList(), default=(), help="only these models")
-@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's own)")
+@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's)")
 @PYTHON
 @JSON
 def command(
@@ -39,15 +37,13 @@ def command(
     python: str | None,
     as_json: bool,
 ) -> None:
-    """Bring a device up: ten answers first, then all that there is time for, and a report of one page.
+    """Bring a device up: ten answers, a report of one page, and a bundle.
 
-    In order, with the share of each before the ten answers, of which what is left is for those after it:
-    identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models 180 s; then what they left,
-    collectives where there are two devices, and all_ops. The same command goes on where it ended: what is
-    done is not repeated. FOLDER holds report.html, report.md, bundle (for a pull request to a
-    branch of results), and the store.
+    Parts and their first shares: identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models
+    180 s; then the remaining cases, collectives (two devices) and all_ops. The same command continues an
+    interrupted one. FOLDER contains report.html, report.md, bundle (for a pull request) and the store.
 
-    Exit codes: 0 all answers are yes, 1 something was found, 2 usage, 3 no device or an answer is unknown,
+    Exit codes: 0 all answers are yes, 1 a fault was found, 2 usage, 3 no device or an unknown answer,
     130 interrupted.
 
     Example: torchgauge bringup --device DEVICE --out bringup

@@ -13,9 +13,7 @@ from torchgauge.counted import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDER = click.option(
-    "--compile-cache", "folder", metavar="DIR", help="where it is (or TORCHGAUGE_COMPILE_CACHE)"
-)
+FOLDER = click.option("--compile-cache", "folder", metavar="DIR", help="folder (or TORCHGAUGE_COMPILE_CACHE)")
 
 
 def _root(folder: str | None) -> Path | None:
@@ -35,14 +33,14 @@ def _root(folder: str | None) -> Path | None:
 
 @click.group("cache")
 def command() -> None:
-    """Compiled code that is kept for the next run of the same torch."""
+    """List or remove compiled code that is kept for the next run."""
 
 
 @command.command("list")
 @FOLDER
 @JSON
 def list_builds(folder: str | None, as_json: bool) -> None:
-    """Every build with kept code, the one used last first.
+    """List builds with kept code, the last used first.
 
     Example: torchgauge cache list
     """
@@ -70,7 +68,7 @@ def list_builds(folder: str | None, as_json: bool) -> None:
 @click.argument("key", nargs=-1)
 @FOLDER
 def clear(key: tuple[str, ...], folder: str | None) -> None:
-    """Remove the kept code of the builds KEY..., or of all; what a run uses now stays.
+    """Remove the kept code of builds KEY..., or of all; code in use stays.
 
     Example: torchgauge cache clear
     """

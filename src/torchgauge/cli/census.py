@@ -14,7 +14,7 @@ from torchgauge.counted import counted
 
 
 @click.command("census")
-@click.option("--static", "static", is_flag=True, help="ask the dispatcher; nothing runs on the device")
+@click.option("--static", "static", is_flag=True, help="query the dispatcher; nothing runs on the device")
 @click.option("--record", is_flag=True, help="run models on a device and record what they dispatch")
 @click.option(
     "--device",
@@ -29,8 +29,8 @@ from torchgauge.counted import counted
 @click.option("--path", "paths", type=CommaList(), default=(), help="eager,compiled (default: both)")
 @click.option("--received", is_flag=True, help="rank what reaches a backend without composite operators")
 @click.option("--top", type=click.IntRange(0), default=30, show_default=True, help="operators shown; 0: all")
-@click.option("--data", metavar="FILE", help="a census of your own instead of the one that ships")
-@click.option("--out", metavar="FILE", help="of --record: where the census goes; what it holds is kept")
+@click.option("--data", metavar="FILE", help="another census")
+@click.option("--out", metavar="FILE", help="of --record: output file, extended if it exists")
 @click.option("--timeout", type=Seconds(), help="of --record: deadline of one recording (600)")
 @PYTHON
 @store_option("where --static is kept")
@@ -39,7 +39,7 @@ from torchgauge.counted import counted
 def command(static: bool, record: bool, **options: Any) -> None:
     """Count operators: those that models dispatch, or (--static) that a device has.
 
-    Without --static and --record the census that ships is shown, or the one in --data.
+    Without --static and --record, the shipped census or that of --data is shown.
 
     Example: torchgauge ops census --suite timm --mode training --path eager
     """

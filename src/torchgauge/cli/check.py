@@ -15,12 +15,12 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 
 
 @click.command("check", cls=GroupedCommand)
-@click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
+@click.option("--device", type=CommaList(), default=(), help="devices: D; D1,D2; D.1")
 @click.option("--group", "groups", type=CommaList(), default=(), help="capability groups (default: all)")
 @click.option("--checks", type=CommaList(), default=(), help="names, globs or /regex/ of checks")
 @click.option("--tier", default="full", show_default=True, help="smoke, standard or full")
 @click.option("--timeout", type=FiniteRange(0.1), help="deadline of one check in seconds (90)")
-@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's own)")
+@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's)")
 @EXPECTATIONS
 @PYTHON
 @store_option("where results go")

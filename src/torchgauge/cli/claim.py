@@ -28,26 +28,26 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--file", "files", multiple=True, metavar="FILE", help="YAML with claims of your own")
 @STORES
 @click.option("--suite", "suites", type=CommaList(), help="suites that count; `all` is every suite of models")
-@click.option("--device", "devices", type=CommaList(), help="devices, each with an answer of its own")
-@click.option("--config", "configurations", type=CommaList(), help="configurations, each with its answer")
+@click.option("--device", "devices", type=CommaList(), help="devices, each with a verdict")
+@click.option("--config", "configurations", type=CommaList(), help="configurations, each with a verdict")
 @click.option("--models", type=CommaList(), help="names, globs or /regex/ instead of the claim's tier")
 @click.option("--tier", type=click.Choice(["smoke", "standard", "full"]), help="models that count")
 @click.option("--mode", help="inference or training")
 @click.option("--dtype", help="element type, such as float32")
 @click.option("--size", type=click.Choice(["small", "full"]), help="small or full models")
-@click.option("--torch", "torch", help="glob over versions of torch (default: the one measured last)")
+@click.option("--torch", "torch", help="glob over versions of torch (default: the newest)")
 @click.option("--system", help="glob over operating systems, such as Linux")
 @click.option("--machine", help="glob over classes of machine")
-@click.option("--base", metavar="KEY=GLOB,...", help=f"first of two sides: {SIDE}")
-@click.option("--head", metavar="KEY=GLOB,...", help=f"second of two sides: {SIDE}")
-@click.option("--since", callback=since, help="leave older runs out: 2026-08-01, or 90d")
-@click.option("--minimum", type=click.IntRange(1), help="models below which nothing is decided")
-@click.option("--all", "every", is_flag=True, help="name every model, not only some of each state")
+@click.option("--base", metavar="KEY=GLOB,...", help=f"base: {SIDE}")
+@click.option("--head", metavar="KEY=GLOB,...", help="head, as --base")
+@click.option("--since", callback=since, help="exclude older runs: 2026-08-01, or 90d")
+@click.option("--minimum", type=click.IntRange(1), help="fewest models for a verdict")
+@click.option("--all", "every", is_flag=True, help="list every model")
 @forms(markdown="Markdown on stdout")
 def command(words: tuple[str, ...], **options: Any) -> None:
     """Check a published claim, named by WORDS or its name, against what stores hold.
 
-    Runs nothing. Options replace what the claim's file selects, and the answer says what was asked.
+    Runs nothing. Options replace the selection of the claim file.
 
     Exit codes: 0 supported, 1 refuted, 2 usage, 3 undecided or not measured.
 

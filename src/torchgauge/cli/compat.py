@@ -35,14 +35,14 @@ FORMS = ("text", "markdown", "csv", "json", "html")
 )
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True)
 @click.option("--out", metavar="FILE", help="write to FILE instead of standard output")
-@click.option("--only-differences", is_flag=True, help="only rows where one device has what another lacks")
+@click.option("--only-differences", is_flag=True, help="only rows in which devices differ")
 @click.option(
     "--expand", is_flag=True, help="text and markdown: a line for each check, dtype or configuration"
 )
 def command(**options: Any) -> None:
     """Compare what devices can do, from rows of check, ops and run in one or several stores.
 
-    Runs nothing. Exit codes: 0, or 3 where part of a store could not be read.
+    Runs nothing. Exit codes: 0, or 3 if part of a store could not be read.
 
     Example: torchgauge results compat --devices D1,D2 --format html --out support.html
     """

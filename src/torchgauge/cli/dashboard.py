@@ -24,18 +24,18 @@ def command() -> None:
 @click.command("build")
 @click.argument("stores", nargs=-1, metavar="[STORE]...", callback=named)
 @click.option("--out", default="site", show_default=True, help="the folder of the site")
-@click.option("--now", help="what ages are counted from, ISO 8601 in UTC; this moment, unless given")
+@click.option("--now", help="time from which ages count, ISO 8601 (default: now)")
 @click.option(
     "--base-url",
     default="",
     metavar="URL",
-    help="where the site will be served, for feeds, badges, link previews and the sitemap",
+    help="address of the site, for feeds, badges and previews",
 )
 @JSON
 def build(stores: tuple[str, ...], out: str, now: str | None, base_url: str, as_json: bool) -> None:
     """Build the site of each STORE together (default: ./torchgauge-results).
 
-    A site that is there stays until the new one is whole. A run that is in several stores counts once.
+    An existing site stays until the new one is complete. A run in several stores counts once.
 
     Example: torchgauge dashboard build ./torchgauge-results --out site
     """

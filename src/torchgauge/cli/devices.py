@@ -17,13 +17,11 @@ from torchgauge.cli.options import EXECUTOR_OPTION, PYTHON
 @click.option(
     "--import-safety",
     is_flag=True,
-    help="import torch with and without the extensions and their stack; 1 where it fails",
+    help="import torch with and without extensions; exit 1 on failure",
 )
 @click.option("--device", default="", help="with --import-safety: only the packages of this device")
 @click.option("--release", metavar="DEVICE", default="", help="take this device out of quarantine")
-@click.option(
-    "--executor", default="", help="devices of this executor (local, slurm), and the runs that have them"
-)
+@click.option("--executor", default="", help="devices of this executor (local, slurm), with their runs")
 @EXECUTOR_OPTION
 @PYTHON
 @JSON
@@ -36,7 +34,7 @@ def command(
     python: str | None,
     as_json: bool,
 ) -> None:
-    """List each known device: present with its facts, or why it is not; and those in quarantine.
+    """List known devices: present with facts, absent with a reason, or in quarantine.
 
     Example: torchgauge devices
     """

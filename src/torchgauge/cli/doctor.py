@@ -13,9 +13,9 @@ from torchgauge.cli.options import PYTHON, store_option
 
 
 @click.command("doctor")
-@click.option("--device", help="look at this device more closely: calibrate it and judge the machine")
+@click.option("--device", help="calibrate this device and judge the machine")
 @PYTHON
-@store_option("where calibrations are kept")
+@store_option("store of calibrations")
 @click.option("--threads", type=THREADS, help="threads of the worker (default: torch's own)")
 @click.option(
     "--timeout", type=FiniteRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
@@ -24,10 +24,10 @@ from torchgauge.cli.options import PYTHON, store_option
 @click.option("--no-calibration", is_flag=True, help="do not measure the device")
 @JSON
 def command(**options: Any) -> None:
-    """Say what is missing on this machine and what to type; exit 3 where something must be fixed.
+    """Print missing software and the commands that install it; exit 3 if a fix is needed.
 
-    With --device: calibrate the device, compare it with its own history in the store, and say whether this
-    machine is fit to measure on. Exit 0 where it is fit or not yet known, 3 where it is not.
+    With --device: calibrate the device, compare with its history in the store, and judge the machine.
+    Exit 0 if it is fit or unknown, 3 if not.
 
     Example: torchgauge doctor --device DEVICE
     """

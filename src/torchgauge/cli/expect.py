@@ -25,10 +25,10 @@ _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 @STORES
 @click.option("--device", type=CommaList(), default=(), help="devices by name (default: all in the stores)")
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only rows of these suites")
-@click.option("--file", "own", metavar="FILE", help="a file of your own instead of the one that ships here")
+@click.option("--file", "own", metavar="FILE", help="another file of expectations")
 @click.option("--out", metavar="DIR", help="write changed files to DIR as DEVICE.yaml")
 @click.option("--in-place", is_flag=True, help="rewrite the files themselves")
-@click.option("--dry-run", is_flag=True, help="only show the difference, which is the default")
+@click.option("--dry-run", is_flag=True, help="only show the diff (default)")
 @click.option(
     "--runs",
     type=click.IntRange(1),
@@ -36,23 +36,21 @@ _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
     show_default=True,
     help="newest runs of a case that must agree",
 )
-@click.option("--once", is_flag=True, help="one run is enough: the same as --runs 1")
+@click.option("--once", is_flag=True, help="as --runs 1")
 @click.option(
     "--link",
     "links",
     multiple=True,
     metavar="URL|CLUSTER=URL",
-    help="where new entries are explained, for all or for one cluster of torchgauge results triage",
+    help="link of new entries, for all or for one cluster of `results triage`",
 )
-@click.option(
-    "--prune", is_flag=True, help="remove entries with patterns too where no measured case fits them"
-)
+@click.option("--prune", is_flag=True, help="also remove pattern entries that match no measured case")
 def command(own: str | None, out: str | None, in_place: bool, dry_run: bool, **options: Any) -> None:
-    """Rewrite expectations from results and show the difference; what stands is kept to the letter.
+    """Rewrite expectations from results and show the diff.
 
-    A new entry needs a link: without --link the difference has MISSING there, and nothing is written.
+    A new entry needs --link; without it nothing is written.
 
-    Exit codes: 0, or 3 where part of a store could not be read.
+    Exit codes: 0, or 3 if part of a store could not be read.
 
     Example: torchgauge suites expect --device DEVICE --link https://example.org/42 --in-place
     """

@@ -31,10 +31,10 @@ def command(
     as_json: bool,
     **words: str,
 ) -> None:
-    """Turn verdicts into an exit code: 1 for what gates, 3 where it is not known, 0 where all is decided.
+    """Turn verdicts into an exit code: 0 decided, 1 worse, 3 unknown.
 
-    COMPARISON is an A/B run of `torchgauge ab`, or `latest`. Two names, or two devices or configurations, are
-    runs, as in `torchgauge compare`.
+    COMPARISON is a run of `torchgauge ab`, or `latest`. Two names, devices or configurations are
+    compared as in `torchgauge compare`.
 
     Example: torchgauge gate latest --policy policy.yaml
     """

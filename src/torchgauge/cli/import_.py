@@ -18,12 +18,12 @@ from torchgauge.counted import counted
     type=click.Choice(("dynamo-csv", "hud-v3", "torchbench-json")),
     help="format of the files (default: by name and content)",
 )  # fmt: skip
-@click.option("--suite", default="", help="suite, where the files do not say it")
-@click.option("--mode", default="", help="mode, where the files do not say it")
-@click.option("--dtype", default="", help="dtype, where the files do not say it")
-@click.option("--device", default="", help="device, instead of what the files say")
-@click.option("--config", default="", help="configuration, where the files do not say it")
-@click.option("--ignore-columns", type=CommaList(), default=(), help="columns of a CSV to pass over")
+@click.option("--suite", default="", help="suite, if missing in the files")
+@click.option("--mode", default="", help="mode, if missing in the files")
+@click.option("--dtype", default="", help="dtype, if missing in the files")
+@click.option("--device", default="", help="device, instead of that in the files")
+@click.option("--config", default="", help="configuration, if missing in the files")
+@click.option("--ignore-columns", type=CommaList(), default=(), help="CSV columns to ignore")
 @store_option("where the run goes")
 def command(
     files: tuple[str, ...],
@@ -36,11 +36,9 @@ def command(
     ignore_columns: tuple[str, ...],
     store: str,
 ) -> None:
-    """Read result FILES of other tools into the store, as one run.
+    """Import result FILES of PyTorch's dynamo runner, HUD or TorchBench as one run.
 
-    Those of PyTorch's dynamo runner, HUD and TorchBench.
-
-    Nothing is written unless every file can be read to its end.
+    Nothing is written unless every file can be read.
 
     Example: torchgauge results import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
     """

@@ -42,31 +42,29 @@ def _axis(name: str) -> Callable[[Command], Command]:
 @_axis("torch")
 @_axis("transformers")
 @_axis("timm")
-@click.option("--python", "builds", multiple=True, metavar="NAME=PATH", help="a build of your own, as a cell")
-@click.option(
-    "--baseline", default="", metavar="CELL", help="what others are compared with (default: the first)"
-)
+@click.option("--python", "builds", multiple=True, metavar="NAME=PATH", help="your own build, as a cell")
+@click.option("--baseline", default="", metavar="CELL", help="baseline (default: the first)")
 @click.option("--environments", metavar="DIR", help="where environments are kept (default: the user's cache)")
-@click.option("--dry-run", is_flag=True, help="say what would be downloaded and made, and end")
+@click.option("--dry-run", is_flag=True, help="print downloads and environments; make nothing")
 @click.option("--max-launches", type=click.IntRange(MIN_LAUNCHES), default=12, show_default=True,
-              help="fresh starts of each cell beside the baseline, at most")  # fmt: skip
-@click.option("--max-time", type=Seconds(), help="start no launch that would end later (90s, 30m, 2h)")
-@click.option("--seed", type=int, default=0, help="repeats orders, CPUs and hash seeds (default: random)")
+              help="most launches of each cell")  # fmt: skip
+@click.option("--max-time", type=Seconds(), help="start no launch that would end later (30m, 2h)")
+@click.option("--seed", type=int, default=0, help="seed of orders and CPUs (default: random)")
 @click.option("--policy", metavar="FILE", help="tolerances (default: the built-in policy)")
 @measuring
 @store_option("where results go")
-@click.option("--fresh", is_flag=True, help="begin anew instead of going on with what is in the store")
-@click.option("--show", metavar="ID", help="show a matrix of the store (`latest`), and measure nothing")
+@click.option("--fresh", is_flag=True, help="start anew instead of continuing")
+@click.option("--show", metavar="ID", help="show a stored matrix (`latest`); measure nothing")
 @click.option("--beside", multiple=True, metavar="NAME=FILE",
-              help="the JSON of a matrix of another machine: shown without a verdict")  # fmt: skip
+              help="JSON of a matrix of another machine, shown without a verdict")  # fmt: skip
 @click.option("--markdown", metavar="FILE", help="write the page to this file")
 @click.option("--svg", metavar="FILE", help="write the picture to this file")
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure several versions of torch, transformers or timm in turns on one machine.
 
-    The first version named is the baseline. The same command goes on where it was interrupted. Exit codes: 0
-    all cells were measured, 1 a cell's outputs differ, 3 one has nothing or is not complete, 130 interrupted.
+    The first version is the baseline. The same command continues an interrupted matrix. Exit codes: 0 all
+    cells were measured, 1 outputs differ, 3 a cell is incomplete, 130 interrupted.
 
     Example: torchgauge matrix timm --torch 2.12.1,2.13.0 --device DEVICE
     """

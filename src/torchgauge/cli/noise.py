@@ -22,7 +22,7 @@ CLASS = click.option("--runner-class", help="only this class of runner (default:
 @JSON
 @click.pass_context
 def command(context: click.Context, store: str, runner_class: str | None, as_json: bool) -> None:
-    """How much unchanged code varies, per case and class of runner: spread, false alarms, quarantine.
+    """Show the noise of each case and class of runner: spread, false alarms, quarantine.
 
     Example: torchgauge results noise
     """
@@ -50,9 +50,9 @@ def command(context: click.Context, store: str, runner_class: str | None, as_jso
 def suggest_policy(
     store: str, runner_class: str | None, launches: int, output: str | None, as_json: bool
 ) -> None:
-    """A policy with the tolerances that the noise of each case asks for.
+    """Print a policy with tolerances from the noise of each case.
 
-    Only cases with ten launches of A/A or more have one; the others are counted.
+    Needs ten A/A launches of a case.
 
     Example: torchgauge results noise suggest --output policy.yaml
     """

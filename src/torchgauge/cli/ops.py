@@ -29,7 +29,7 @@ def command() -> None:
 
 
 @click.command("judge", cls=GroupedCommand)
-@click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
+@click.option("--device", type=CommaList(), default=(), help="devices: D; D1,D2; D.1")
 @click.option("--tier", default="smoke", show_default=True, help="smoke (fifty operators) or full (all)")
 @click.option(
     "--ops", "patterns", type=CommaList(), default=(), help="names, globs or /regex/ instead of a tier"
@@ -46,22 +46,20 @@ def command() -> None:
     type=click.IntRange(0),
     default=8,
     show_default=True,
-    help="of PyTorch's samples per case; 0 is all of them",
+    help="PyTorch samples per case (0: all)",
 )
 @click.option("--shard", default="1/1", help="i/n: the i-th of n parts")
 @click.option("--timeout", type=FiniteRange(0.1), help="deadline of one case in seconds (60)")
-@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's own)")
+@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's)")
 @EXPECTATIONS
 @PYTHON
 @store_option("where results go")
-@click.option("--resume", metavar="RUN", help="go on with this run: STORE/runs/ID, an id or `latest`")
-@click.option(
-    "--script", metavar="CASE", help="only print a script that shows a case (an id, as rows have it)"
-)
+@click.option("--resume", metavar="RUN", help="continue this run: STORE/runs/ID, an id or `latest`")
+@click.option("--script", metavar="CASE", help="only print a script for this case")
 @verbosity
 @JSON
 def judge(**options: Any) -> None:
-    """Judge PyTorch's operators on devices against the host, with PyTorch's own samples and tolerances.
+    """Judge PyTorch's operators on devices against the host, with PyTorch's samples and tolerances.
 
     Example: torchgauge ops judge --device DEVICE --tier full --dtype float32,bfloat16
     """

@@ -31,39 +31,39 @@ STORES = click.option(
     default=("./torchgauge-results",),
     show_default=True,
     callback=named,
-    help="a store to read; may be given several times",
+    help="a store to read; repeatable",
 )
 """The stores that a command reads together."""
 
 PYTHON = click.option(
     "--python",
     metavar="PATH",
-    help="interpreter of the workers or its virtual environment, with torch (default: torchgauge's own)",
+    help="interpreter or environment of the workers (default: torchgauge's own)",
 )
 
 NO_FALLBACK_CHECK = click.option(
     "--no-fallback-check",
     is_flag=True,
-    help="do not profile one step for operators that fall back to the host",
+    help="do not look for fallbacks to the host",
 )
 
 
 ATTEMPTS = click.option(
     "--attempts",
     type=click.IntRange(1, 100),
-    help="attempt each case this often; one that ends differently is flaky, and not a pass (1)",
+    help="attempts per case; a case whose status changes is flaky (1)",
 )
 
 MIXED_VERSIONS = click.option(
     "--mixed-versions",
     is_flag=True,
-    help="let one run have several versions of torch and torchgauge: each row says its own",
+    help="allow several versions of torch and torchgauge in one run",
 )
 
 DURATIONS = click.option(
     "--durations",
     metavar="PATH",
-    help="a store, or a file of `plan --save-durations`: for shards of equal length (default: all alike)",
+    help="a store or a file of `plan --save-durations`, for shards of equal length",
 )
 
 
@@ -76,40 +76,38 @@ def selectors(command: Command) -> Command:
     """Suites and the filters on their cases."""
     options = [
         click.argument("suite", nargs=-1),
-        _list("--suite more_suites", "the same as SUITE; `all` is every suite"),
-        _list("--device", "devices, for example D or D1,D2 or D.1; `all` is every one present"),
+        _list("--suite more_suites", "suites, as SUITE; `all`: every suite"),
+        _list("--device", "devices: D; D1,D2; D.1; `all`"),
         _list("--models", "names, globs or /regex/ instead of a tier"),
         _list(
             "--mode",
-            "inference,training or another scenario (default: what a model's entry says, else inference)",
+            "inference,training or another scenario (default: the model's, else inference)",
         ),
         _list(
             "--config",
-            "named configurations (an unknown name lists them all; default: what a model's entry says, else "
-            "eager,inductor)",
+            "configurations; an unknown name lists all (default: the model's, else eager,inductor)",
         ),
         _list(
             "--dtype",
-            "float32,bfloat16,float16,amp (autocast to bfloat16),amp_float16 (default: what a model's entry "
-            "says, else float32)",
+            "float32,bfloat16,float16,amp (bfloat16),amp_float16 (default: the model's, else float32)",
         ),
         click.option("--tier", default="smoke", help="smoke, standard or full"),
         click.option("--size", default="small", help="small or full models"),
         click.option(
             "--batch-profile",
-            help="small (a laptop's) or pytorch (upstream's) batches; default: as the size",
+            help="small or pytorch batches (default: as --size)",
         ),
         click.option(
             "--batch",
             type=click.IntRange(1, (1 << 31) - 1),  # libraries of devices count items in 32 bits
-            help="batch size of every model that takes one; overrides --batch-profile",
+            help="batch size; overrides --batch-profile",
         ),
         click.option(
             "--processes",
             type=click.IntRange(2, MOST_PROCESSES),
-            help="how many compute a model of several processes (default: what its entry says)",
+            help="ranks of distributed models (default: the model's)",
         ),
-        click.option("--pretrained", is_flag=True, help="published weights, which may be downloaded"),
+        click.option("--pretrained", is_flag=True, help="published weights; may download them"),
         click.option("--shard", default="1/1", help="i/n: the i-th of n parts"),
     ]
     return _apply(options, command)
@@ -137,7 +135,7 @@ EXPECTATIONS = click.option(
     multiple=True,
     expose_value=False,
     callback=_use_expectations,
-    help="YAML with expectations of your own (or TORCHGAUGE_EXPECTATIONS); may be given several times",
+    help="YAML with expectations (or TORCHGAUGE_EXPECTATIONS); repeatable",
 )
 
 
@@ -167,7 +165,7 @@ TORCHBENCH = click.option(
 def sources(command: Command) -> Command:
     """Add the options that name configurations and models from outside of torchgauge."""
     options = [
-        click.option("--config-file", metavar="FILE", help="YAML with named configurations of your own"),
+        click.option("--config-file", metavar="FILE", help="YAML with named configurations"),
         TORCHBENCH,
     ]
     return _apply(options, command)
@@ -179,28 +177,27 @@ def measuring(command: Command) -> Command:
         click.option(
             "--threads",
             type=THREADS,
-            help="threads of each worker (default: torch's own, but one CPU stays free)",
+            help="threads of each worker (default: torch's, one CPU free)",
         ),
         click.option(
             "--precision",
             type=FiniteRange(0.0001, 1.0),
-            help="half-width of the interval to reach, relative (0.01)",
+            help="relative half-width of the interval to reach (0.01)",
         ),
         click.option(
             "--measure-seconds",
             type=FiniteRange(0.01),
-            help="measuring budget per case in seconds (2 in campaigns, else 3); slow steps may take eight "
-            "times it",
+            help="measuring budget per case (2 in campaigns, else 3); slow steps may exceed it",
         ),
         click.option(
             "--timeout",
             type=FiniteRange(0.1),
-            help="deadline of every phase in seconds, instead of each phase's own",
+            help="deadline of every phase, in seconds",
         ),
         click.option(
             "--memory-limit",
             type=Bytes(LEAST_WORKER),
-            help="memory at which a worker is killed, such as 4G (default: 90 % of what is free)",
+            help="memory limit of a worker, such as 4G (default: 90 % of free)",
         ),
         click.option("--no-accuracy", is_flag=True, help="do not check results before timing"),
         click.option("--no-memory-probe", is_flag=True, help="do not measure peak memory"),
@@ -214,15 +211,13 @@ QUIET_WAIT = click.option(
     "--quiet-wait",
     metavar="SECONDS",
     type=FiniteRange(0.0),
-    help="how much longer a group is measured at most while others have its cores (10); all groups of a run "
-    "together: that, and a quarter of their budgets",
+    help="extra measuring time of a group on a busy machine (10)",
 )
 
 PREFETCH = click.option(
     "--prefetch",
     type=click.IntRange(1),
-    help="groups built, checked and compiled at once; one is timed at a time while the others stand still "
-    "(default: as many as cores and memory allow; 1: one after another)",
+    help="groups prepared at once; timing is exclusive (default: by cores and memory)",
 )
 
 
@@ -233,14 +228,12 @@ def campaigning(command: Command) -> Command:
         click.option(
             "--cold-compile",
             metavar="all|none|1/N",
-            help="which models have their compilation timed, alone and with an empty cache "
-            "(default: 1/14, each every two weeks)",
+            help="models whose cold compilation is timed (default: 1/14, each every two weeks)",
         ),
         click.option(
             "--compile-cache",
             metavar="DIR|none",
-            help="where the others' compiled code is kept for the next run of the same torch "
-            "(or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
+            help="folder of kept code (or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
         ),
         NO_FALLBACK_CHECK,
         PREFETCH,
@@ -355,5 +348,5 @@ EXECUTOR_OPTION = click.option(
     metavar="K=V",
     multiple=True,
     callback=pairs,
-    help="an option of the executor; may be given several times",
+    help="option of the executor; repeatable",
 )

@@ -27,8 +27,8 @@ from torchgauge.cli.options import (
 @EXPECTATIONS
 @campaigning
 @DURATIONS
-@click.option("--budget", type=Seconds(), help="show what fits into so long a run (90s, 30m, 2h)")
-@store_option("earlier runs, which give the order")
+@click.option("--budget", type=Seconds(), help="show the cases that fit into this time (30m, 2h)")
+@store_option("earlier runs, for the order")
 @click.option(
     "--save-durations", metavar="FILE", help="write the expected seconds of each case, for `run --durations`"
 )
@@ -36,10 +36,9 @@ from torchgauge.cli.options import (
 @EXECUTOR_OPTION
 @JSON
 def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Show the plan of SUITE... as it would run; nothing is written, unless it is asked for.
+    """Show the plan of SUITE...; measure nothing.
 
-    What --json prints is a plan file for `torchgauge worker`. With --executor slurm it ends with the jobs
-    and with the words and the script that submit them.
+    --json prints a plan file for `torchgauge worker`. --executor slurm adds the jobs and their script.
 
     Example: torchgauge plan timm --device DEVICE --shard 1/4
     """

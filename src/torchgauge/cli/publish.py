@@ -13,15 +13,13 @@ from torchgauge.counted import counted
 
 @click.command("publish")
 @click.option("--store", required=True, callback=named, help="the store with the whole history")
-@click.option(
-    "--site", required=True, help="folder of the static site, which stays until the new one is whole"
-)
+@click.option("--site", required=True, help="folder of the static site")
 @click.option(
     "--history-guard",
     metavar="FILE",
-    help="what was published last, to be checked and written anew (default: history.json in the store)",
+    help="record of the last publication (default: history.json in the store)",
 )
-@click.option("--expect-history", is_flag=True, help="refuse where that file is missing")
+@click.option("--expect-history", is_flag=True, help="refuse if that file is missing")
 @click.option("--keep-samples", type=FiniteRange(0), metavar="DAYS", help="then delete raw samples of tables")
 @click.option("--keep-superseded", type=FiniteRange(0), metavar="DAYS", help="then delete earlier attempts")
 @click.option("--keep-rejected", type=FiniteRange(0), metavar="DAYS", help="then delete records of refusals")
@@ -34,10 +32,9 @@ def command(
     keep_superseded: float | None,
     keep_rejected: float | None,
 ) -> None:
-    """Build the site of a store whose history did not shrink, and remember what was published.
+    """Build the site of a store, and refuse a history that shrank.
 
-    Tables are made from the journals, but for those that the last publication made. A run of which none can
-    be made is left out and named; the others are published.
+    Tables are made from the journals. A run whose tables cannot be made is listed and excluded.
 
     Example: torchgauge dashboard publish --store results --site site --expect-history
     """

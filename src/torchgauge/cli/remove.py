@@ -12,7 +12,7 @@ from torchgauge.cli.option_values import named
 @click.option("--store", required=True, callback=named, help="the store that holds it")
 @click.option("--reason", required=True, help="why it is removed")
 def command(run: str, store: str, reason: str) -> None:
-    """Take RUN out of the tables of a store, leaving a tombstone; it cannot be collected again.
+    """Remove RUN from the tables of a store, with a tombstone.
 
     Example: torchgauge results remove RUN --store history --reason "the clock was wrong"
     """

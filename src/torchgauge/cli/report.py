@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @click.option("--chart", metavar="FILE", help="also write the latency of head over base as SVG to FILE")
 @STORE
 def command(name: str | None, form: str, out: str | None, chart: str | None, store: str) -> None:
-    """Report comparison or run NAME (default: the latest comparison), for people or for a CI system.
+    """Report comparison or run NAME (default: the latest comparison).
 
-    The Markdown is one comment for a pull request. Reporting judges nothing: torchgauge gate does.
+    The Markdown is a comment for a pull request. `torchgauge gate` judges.
 
     Example: torchgauge report --format junit --out report.xml
     """

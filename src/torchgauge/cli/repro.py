@@ -52,14 +52,14 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, value: str |
     "--trace",
     metavar="FILE",
     callback=_new_file,
-    help="write a PyTorch profiler trace of three more steps, for Perfetto; gzip if FILE ends with .gz",
+    help="write a profiler trace of three more steps, for Perfetto (.gz: gzip)",
 )
 @verbosity
 @JSON
 def command(case: str, store: str, trace: str, as_json: bool, **options: Any) -> None:
-    """Run one CASE again exactly, with eager beside it, and print its numbers or its traceback.
+    """Run one CASE again, with eager, and print its numbers or its traceback.
 
-    What no option says is as it was when the newest row of CASE in the store was measured.
+    Without an option, settings are those of the newest row of CASE.
 
     Example: torchgauge repro 'timm/resnet18:inference:float32:b2:eager@DEVICE'
     """

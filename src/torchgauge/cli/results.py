@@ -53,7 +53,7 @@ def command() -> None:
 @STORE
 @JSON
 def list_runs(kind: str | None, store: str, as_json: bool) -> None:
-    """All runs, comparisons and bisections, also those that are running, were interrupted or are damaged.
+    """List runs, comparisons and bisections, with running, interrupted and damaged ones.
 
     Example: torchgauge results list
     """
@@ -75,7 +75,7 @@ def list_runs(kind: str | None, store: str, as_json: bool) -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @STORE
 def publish(runs: tuple[str, ...], store: str) -> None:
-    """Write the tables of each RUN again from its journal; nothing is measured again.
+    """Write the tables of each RUN again from its journal.
 
     Example: torchgauge results publish RUN_ID
     """
@@ -95,9 +95,9 @@ def publish(runs: tuple[str, ...], store: str) -> None:
 @STORE
 @JSON
 def check(store: str, as_json: bool) -> None:
-    """Read every byte of a store and say what is damaged, missing, foreign or torn; nothing is changed.
+    """Read every byte of a store and list damaged, missing, foreign and torn files.
 
-    Ends with 3 where anything is wrong.
+    Exit 3 if there are any.
 
     Example: torchgauge results fsck
     """
@@ -124,13 +124,13 @@ def check(store: str, as_json: bool) -> None:
 
 @click.command("compact")
 @click.option("--month", metavar="YYYY-MM", help="only this month (default: all that are over)")
-@click.option("--dry-run", is_flag=True, help="say what would be done, and do nothing")
+@click.option("--dry-run", is_flag=True, help="print the changes; write nothing")
 @STORE
 @JSON
 def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) -> None:
-    """Make a few files of the tables of each month that is over; no answer changes, and journals stay.
+    """Merge the tables of each past month into a few files; journals stay.
 
-    A month with a damaged file is made again from its journals. Ends with 3 where that was refused.
+    A month with a damaged file is made again from its journals. Exit 3 if that was refused.
 
     Example: torchgauge results compact --dry-run
     """
@@ -156,9 +156,9 @@ def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) 
 @STORE
 @JSON
 def push_runs(url: str, store: str, as_json: bool) -> None:
-    """Copy finished runs of a store to URL in an object store; each is seen there once it is whole.
+    """Copy finished runs of a store to URL in an object store.
 
-    Repeating it copies what is missing. Ends with 3 where a run was left.
+    A repeated push copies missing runs. Exit 3 if a run was left.
 
     Example: torchgauge results push s3://BUCKET/PREFIX --store ./torchgauge-results
     """
@@ -180,7 +180,7 @@ def push_runs(url: str, store: str, as_json: bool) -> None:
 @click.argument("url")
 @click.argument("folder", metavar="DIR")
 def pull_runs(url: str, folder: str) -> None:
-    """Copy the store at URL into the new folder DIR, or what changed since the last time.
+    """Copy the store at URL into the new folder DIR, or update an earlier copy.
 
     Example: torchgauge results pull s3://BUCKET/PREFIX ./copy
     """
@@ -197,7 +197,7 @@ def pull_runs(url: str, folder: str) -> None:
 @MIXED_VERSIONS
 @JSON
 def merge(parts: tuple[str, ...], store: str, mixed_versions: bool, as_json: bool) -> None:
-    """Make one run of the folders that `torchgauge worker` wrote; every case given to a worker has one row.
+    """Merge the folders that `torchgauge worker` wrote into one run.
 
     Example: torchgauge results merge parts/first parts/second
     """
@@ -226,7 +226,7 @@ def merge(parts: tuple[str, ...], store: str, mixed_versions: bool, as_json: boo
 @STORE
 @JSON
 def show(name: str, store: str, as_json: bool) -> None:
-    """The rows of a run, or everything about one case (its newest row).
+    """Print the rows of a run, or all facts of one case.
 
     Example: torchgauge results show RUN_ID
     """

@@ -39,24 +39,24 @@ if TYPE_CHECKING:
 @campaigning
 @DURATIONS
 @click.option(
-    "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), most valuable cases first"
+    "--budget", type=Seconds(), help="stop after about this long (30m, 2h), most valuable cases first"
 )
 @ATTEMPTS
 @store_option("where results go")
 @EXECUTOR
 @EXECUTOR_OPTION
-@click.option("--resume", metavar="RUN", help="go on with this run: STORE/runs/ID, an id or `latest`")
+@click.option("--resume", metavar="RUN", help="continue this run: STORE/runs/ID, an id or `latest`")
 @click.option(
     "--retry",
     type=click.Choice(sorted(each.value for each in INCOMPLETE)),
     multiple=True,
-    help="with --resume: measure the cases whose rows have this status again; may be given several times",
+    help="with --resume: repeat cases with this status; repeatable",
 )
 @MIXED_VERSIONS
 @verbosity
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
-    """Measure SUITE... on devices; every planned case ends in exactly one row of the store.
+    """Measure SUITE... on devices; each planned case has one row in the store.
 
     Example: torchgauge run timm huggingface --tier smoke --device DEVICE
     """

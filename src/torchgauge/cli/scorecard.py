@@ -18,13 +18,13 @@ from torchgauge.cli.options import STORES
     "--declared",
     multiple=True,
     metavar="FILE",
-    help="YAML of what no row can show; those in STORE/declared are read anyway",
+    help="YAML of declarations, beside those in STORE/declared",
 )
-@forms(markdown="the scorecards for a page or an issue on stdout")
+@forms(markdown="Markdown on stdout")
 def command(device: tuple[str, ...], stores: tuple[str, ...], declared: tuple[str, ...], form: str) -> None:
-    """Hold devices against PyTorch's proposed quality levels: points measured, declared and unknown.
+    """Score devices by PyTorch's proposed quality levels.
 
-    Runs nothing. Exit codes: 0, or 3 where part of a store could not be read.
+    Runs nothing. Exit codes: 0, or 3 if part of a store could not be read.
 
     Example: torchgauge results scorecard --device DEVICE --declared vendor.yaml
     """

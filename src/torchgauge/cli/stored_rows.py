@@ -13,7 +13,7 @@ from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 
 STORE = store_option("the store")
-RUN = click.option("--run", "run", metavar="RUN", help="only this run: an id, its end, `latest`, `latest~1`")
+RUN = click.option("--run", "run", metavar="RUN", help="only this run: an id, `latest`, `latest~1`")
 DIGITS = 5
 """Significant digits of a number on a screen; --json, --csv and --parquet have all of them."""
 DEFAULT_COLUMNS = {
@@ -30,7 +30,7 @@ DEFAULT_COLUMNS = {
 @STORE
 @JSON
 def query_rows(conditions: tuple[str, ...], **options: Any) -> None:
-    """Rows that meet all CONDITIONS (field=value, field!=value, field>number; globs).
+    """Print rows that meet all CONDITIONS (field=value, field!=value, field>number; globs).
 
     Example: torchgauge results query status!=pass suite=timm
     """
@@ -68,15 +68,15 @@ def _shown(value: Any) -> object:
 
 @click.command("export")
 @click.argument("conditions", nargs=-1)
-@click.option("--csv", metavar="PATH", help="a file called *.csv, or a folder: a file for each table")
-@click.option("--parquet", metavar="PATH", help="a file called *.parquet, or a folder: a file for each table")
+@click.option("--csv", metavar="PATH", help="*.csv file, or folder with a file for each table")
+@click.option("--parquet", metavar="PATH", help="*.parquet file, or folder with a file for each table")
 @click.option(
     "--table", "tables", multiple=True, help="results, summaries, samples, environments or calibrations"
 )
 @RUN
 @click.option(
     "--format", "form", type=click.Choice(("dynamo-csv", "dynamo-expected", "hud-v3")),
-    help="for PyTorch's own tools: dynamo's CSV files, its expected-accuracy files, or its HUD's JSON",
+    help="dynamo's CSV files, its expected-accuracy files, or HUD's JSON",
 )  # fmt: skip
 @click.option("--out", metavar="PATH", help="with --format: folder of the CSV files, or the JSON file")
 @click.option(
@@ -89,8 +89,7 @@ def export_rows(
 ) -> None:
     """Write rows that meet all CONDITIONS as CSV or Parquet, with every column, in base units.
 
-    A file has the results, unless --table names another table. With --format write one run, CONDITIONS or
-    --run, for PyTorch's own tools.
+    A file has the results, or --table. With --format, write one run for PyTorch's tools.
 
     Example: torchgauge results export --csv rows.csv --run latest
     """

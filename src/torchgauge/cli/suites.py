@@ -37,7 +37,7 @@ def command(ctx: click.Context) -> None:
 @click.command("list")
 @JSON
 def list_suites(as_json: bool = False) -> None:
-    """All suites with the number of their models; exit 3 where the models of one cannot be listed.
+    """List suites with the number of their models; exit 3 if a suite cannot be listed.
 
     Example: torchgauge suites list
     """
@@ -73,7 +73,7 @@ def list_suites(as_json: bool = False) -> None:
 @PYTHON
 @JSON
 def show(name: str, python: str | None, as_json: bool) -> None:
-    """The models of one suite, with tiers, modes and batch sizes.
+    """List the models of one suite, with tiers, modes and batch sizes.
 
     Example: torchgauge suites show timm
     """
@@ -100,9 +100,9 @@ def show(name: str, python: str | None, as_json: bool) -> None:
 @click.command("fetch")
 @click.argument("name")
 @click.option("--into", metavar="DIR", help="an empty folder (default: one in the user's cache)")
-@click.option("--from", "source", metavar="URL", help="another git repository than upstream's")
+@click.option("--from", "source", metavar="URL", help="another git repository")
 def fetch(name: str, into: str | None, source: str | None) -> None:
-    """Fetch what the models of one suite are built from: for torchbench, one commit of its repository.
+    """Fetch the data of one suite: for torchbench, one commit of its repository.
 
     Example: torchgauge suites fetch torchbench
     """
@@ -125,16 +125,16 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
 
 @click.command("install")
 @click.argument("name")
-@click.option("--models", metavar="LIST", help="only what these models need: names, globs or /regex/")
+@click.option("--models", metavar="LIST", help="only packages of these models")
 @PYTHON
 @TORCHBENCH
-@click.option("--dry-run", is_flag=True, help="print what pip would be told, and install nothing")
+@click.option("--dry-run", is_flag=True, help="print the pip commands; install nothing")
 @click.option("--yes", is_flag=True, help="do not ask")
 @JSON
 def install(name: str, models: str | None, python: str | None, **flags: Any) -> None:
-    """Install with pip what the models of one suite need; torch is never replaced. Exit 1 if anything failed.
+    """Install the packages of one suite with pip; torch stays. Exit 1 after a failure.
 
-    Settings of pip (PIP_INDEX_URL, PIP_NO_INDEX, PIP_FIND_LINKS, ...) hold.
+    Settings of pip (PIP_INDEX_URL, ...) apply.
 
     Example: torchgauge suites install timm --python ~/envs/nightly
     """

@@ -20,20 +20,20 @@ from torchgauge.errors import UsageError
 @click.option("--model", default="", help="glob over models")
 @click.option("--device", default="", help="glob over devices")
 @click.option("--config", default="", help="glob over configurations")
-@click.option("--since", callback=since, help="leave older runs out: 2026-08-01, or 90d")
+@click.option("--since", callback=since, help="exclude older runs: 2026-08-01, or 90d")
 @click.option("--reference", default="", help="interpreter or torch version of the pinned reference build")
 @click.option("--confirm", is_flag=True, help="measure suspicions again: last good against suspect build")
-@click.option("--build", "builds", multiple=True, help="TORCH_VERSION=PYTHON: where a build can be measured")
+@click.option("--build", "builds", multiple=True, help="interpreter of a build, TORCH_VERSION=PYTHON")
 @click.option("--most", default=5, show_default=True, help="suspicions to confirm at most")
-@click.option("--no-keep", is_flag=True, help="do not keep what is found for the dashboard")
-@click.option("--all", "every", is_flag=True, help="show every series, not only those with something to say")
+@click.option("--no-keep", is_flag=True, help="do not store the findings")
+@click.option("--all", "every", is_flag=True, help="show every series")
 @JSON
 def command(**options: Any) -> None:
-    """Find changes in nightly history; a change is a suspicion until it was measured again.
+    """Find changes in nightly history, and confirm them.
 
-    What is found is kept in the store (trend/findings.json), which is where the dashboard reads it.
+    Findings are stored in trend/findings.json, for the dashboard.
 
-    Exit codes: 0, or 1 where a change for the worse was confirmed now or earlier.
+    Exit codes: 0, or 1 if a regression was confirmed.
 
     Example: torchgauge results trend --since 90d --confirm --build 2.12.0=old/bin/python
     """

@@ -20,23 +20,22 @@ from torchgauge.cli.options import STORES
     "statuses",
     type=CommaList(),
     default=(),
-    help="statuses to cluster, also unsupported or skipped (default: all that count as failures)",
+    help="statuses to cluster (default: all failures)",
 )
 @click.option(
     "--since",
     metavar="RUN|DATE",
-    help="compare with how things stood after RUN, or before 2027-01-31 or 30d ago (default: before the "
-    "newest run)",
+    help="compare with the state after RUN or before a date (default: before the newest run)",
 )
-@click.option("--unexpected", is_flag=True, help="leave out clusters that data files expect whole")
+@click.option("--unexpected", is_flag=True, help="exclude expected clusters")
 @click.option(
     "--top",
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="clusters to show in text and Markdown; 0 is all",
+    help="clusters to show (0: all)",
 )
-@forms(csv="a line for each cluster as CSV on stdout", markdown="a page or an issue on stdout")
+@forms(csv="CSV on stdout", markdown="Markdown on stdout")
 def command(
     stores: tuple[str, ...],
     device: tuple[str, ...],
@@ -47,9 +46,9 @@ def command(
     top: int,
     form: str,
 ) -> None:
-    """Cluster failures by root cause over models and devices, largest first, with a command for each.
+    """Cluster failures by root cause, largest first, with a command for each.
 
-    Runs nothing. Exit codes: 0; 3 where part of a store could not be read; 5 where nothing was published.
+    Runs nothing. Exit codes: 0; 3 if part of a store could not be read; 5 if nothing was published.
 
     Example: torchgauge results triage --store here --store there --since 7d
     """

@@ -13,9 +13,9 @@ from torchgauge.cli.answer import JSON, aside, say, say_json
 @click.argument("files", nargs=-1, type=click.Path())
 @JSON
 def command(files: tuple[str, ...], as_json: bool) -> None:
-    """Check FILES, or every data file of torchgauge's own; exit 2 with file, line and field of each mistake.
+    """Check FILES, or every data file of torchgauge; exit 2 with file, line and field of each mistake.
 
-    Exceptions to tolerances that have expired, or that no model needs, are named on stderr.
+    Expired and unused exceptions to tolerances are printed to stderr.
 
     Example: torchgauge validate my-suite.yaml
     """

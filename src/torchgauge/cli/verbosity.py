@@ -20,8 +20,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def verbosity(command: Command) -> Command:
     """Add ``-q`` and ``-v``."""
     for option in (
-        click.option("-v", "--verbose", is_flag=True, help="say every number of every case, and each phase"),
-        click.option("-q", "--quiet", is_flag=True, help="say errors and the summary, nothing else"),
+        click.option("-v", "--verbose", is_flag=True, help="print every number and each phase"),
+        click.option("-q", "--quiet", is_flag=True, help="print errors and the summary only"),
     ):
         command = option(command)
     return command

@@ -19,15 +19,13 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 @click.option(
     "--into", required=True, metavar="DIR", help="folder for rows and logs; an interrupted one is continued"
 )
-@click.option(
-    "--node", metavar="NAME", help="what rows, logs and calibration call this machine (default: its name)"
-)
+@click.option("--node", metavar="NAME", help="name of this machine in rows and logs (default: its host name)")
 @PYTHON
 @MIXED_VERSIONS
 @verbosity
 @JSON
 def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **options: Any) -> None:
-    """Measure GROUP... of a PLAN file on this machine, for `torchgauge results merge` to make one run of.
+    """Measure GROUP... of a PLAN file on this machine, for `torchgauge results merge`.
 
     Example: torchgauge worker plan.json 5b1f0c3d9a7e2468 --into parts/first
     """

@@ -25,4 +25,4 @@ VERBS = {
 
 @click.group("ci", cls=LazyGroup, sections={"Commands": VERBS})
 def command() -> None:
-    """Continuous integration: each verb is one step of a workflow, and runs anywhere else as well."""
+    """Run the steps of continuous integration, in a workflow or elsewhere."""

@@ -11,22 +11,19 @@ from torchgauge.errors import UsageError
 
 
 @click.command("allowed")
-@click.option("--event", envvar="GITHUB_EVENT_PATH", help="file of the event (default: GITHUB_EVENT_PATH)")
+@click.option("--event", envvar="GITHUB_EVENT_PATH", help="event file (default: GITHUB_EVENT_PATH)")
 @click.option("--pool", required=True, help="the pool that is asked for")
-@click.option(
-    "--config", "config_file", default="torchgauge.yml", show_default=True, help="who may use which pool"
-)
-@click.option("--approved-sha", help="what an earlier step allowed: anything else is refused")
+@click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="torchgauge.yml")
+@click.option("--approved-sha", help="commit that an earlier step allowed")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @JSON
 def command(
     event: str | None, pool: str, config_file: str, approved_sha: str | None, repository: str, as_json: bool
 ) -> None:
-    """Say whether a pull request may use a pool, and for which commit.
+    """Decide whether a pull request may use a pool, and for which commit.
 
-    Take --config from the base of the pull request, not from its head. Outputs: `allowed` (true or false)
-    and `head-sha`, which the job must check out. Ends with 0 either way; where the API is down, with 3 and
-    without outputs, which allows nothing.
+    Take --config from the base of the pull request. Outputs: `allowed` (true or false) and `head-sha`,
+    which the job must check out. Exit 0 either way; 3 without outputs if the API fails.
 
     Example: torchgauge ci allowed --pool npu
     """

@@ -16,21 +16,19 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @click.command("collect")
 @click.argument("folder", type=click.Path(path_type=Path))
 @campaign()
-@click.option(
-    "--store", required=True, callback=named, help="where the runs go; it is made where there is none"
-)
-@click.option("--sha", default="", help="the commit that the Git host says the campaign ran on")
+@click.option("--store", required=True, callback=named, help="store of the runs; created if missing")
+@click.option("--sha", default="", help="commit of the campaign, from the Git host")
 @click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
-@click.option("--out", default="collect.json", show_default=True, help="what came and what did not")
-@click.option("--ended", metavar="RESULT", default="", help="how the Git host says that the jobs ended")
+@click.option("--out", default="collect.json", show_default=True, help="report of sets and gaps")
+@click.option("--ended", metavar="RESULT", default="", help="result of the jobs, from the Git host")
 @click.option(
     "--attempts",
     type=click.IntRange(1),
     default=MOST_ATTEMPTS,
     envvar="GITHUB_RUN_ATTEMPT",
-    help="how often the Git host ran the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
+    help="attempt of the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
 )
-@click.option("--ask-github", is_flag=True, help="take only sets that their jobs state, by the API")
+@click.option("--ask-github", is_flag=True, help="accept only sets that their jobs state, by the API")
 def command(
     folder: Path,
     campaign_file: str,
@@ -43,14 +41,12 @@ def command(
     attempts: int,
     ask_github: bool,
 ) -> None:
-    """Validate and import all artifacts in FOLDER; exit 3 where the campaign is incomplete.
+    """Validate and import all artifacts in FOLDER; exit 3 if the campaign is incomplete.
 
-    Each entry of FOLDER is one artifact: a zip file, or a folder named after it. That name says which job it
-    is of, and a set that says otherwise is refused. With --ask-github, GITHUB_TOKEN and the permissions
-    `actions: read` and `checks: read`, every set must also be one that the page of its job names.
-    A shard of which nothing valid came is a gap, and so are a pool without a case and jobs that ended in
-    anything but success where --ended says so; `ci gate` is never green over one.
-    Changes in the history are kept for the dashboard.
+    Each entry of FOLDER is one artifact: a zip file, or a folder. Its name must match the job in the
+    set. With --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the page
+    of its job must name each set. A shard without a valid set is a gap. So are a pool without a case and
+    jobs that --ended reports as failed. `ci gate` never passes over a gap.
 
     Example: torchgauge ci collect artifacts --store results --sha "$GITHUB_SHA" --ask-github
     """

@@ -20,23 +20,21 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
 
 
 @click.command("comment")
-@click.option("--event", envvar="GITHUB_EVENT_PATH", help="file of the event (default: GITHUB_EVENT_PATH)")
+@click.option("--event", envvar="GITHUB_EVENT_PATH", help="event file (default: GITHUB_EVENT_PATH)")
 @click.option(
     "--config",
     "config_file",
     default="torchgauge.yml",
     show_default=True,
-    help="of the default branch: the pools and cases that a run must submit",
+    help="torchgauge.yml of the default branch",
 )
-@click.option(
-    "--config-path", metavar="PATH", help="where other branches of the repository have it (default: --config)"
-)
+@click.option("--config-path", metavar="PATH", help="its path on other branches (default: --config)")
 @click.option("--artifacts", metavar="DIR", help="folder with downloaded artifacts (default: fetch them)")
 @click.option(
     "--workflow-path",
     default=".github/workflows/pr-gate.yml",
     show_default=True,
-    help="file of the workflow whose run this must be",
+    help="required workflow file",
 )
 @click.option("--workflow-name", default="pr-gate", show_default=True, help="its name")
 @click.option(
@@ -46,9 +44,9 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
 @click.option(
     "--policy",
     metavar="FILE",
-    help="what gates, of the base; `default` is the built-in policy (without this: what the run said)",
+    help="policy of the base; `default`: built in (default: the run's)",
 )
-@click.option("--dry-run", is_flag=True, help="print the comment and write nothing")
+@click.option("--dry-run", is_flag=True, help="print the comment; write nothing")
 def command(
     event: str | None,
     config_file: str,
@@ -63,11 +61,10 @@ def command(
 ) -> None:
     """Write the one comment and the check run about a run of the gate of a pull request.
 
-    For a job `on: workflow_run`, which has the token that the gate itself must not have. Artifacts are taken
-    for hostile, and the pull request is looked up, never believed. A pool that anyone may use and that
-    submitted nothing, a case that was planned and of which nothing came, and a run that did not end well, are
-    no pass. What was planned, --config says, or the same file of the base where that is another branch. Where
-    there is nothing to write to, the summary says why and the step ends with 0.
+    For a job `on: workflow_run`, whose token the gate must not have. Artifacts are untrusted, and the
+    pull request is read from the API. A missing pool, a missing case and a failed run are not a pass.
+    --config, or that file of another base branch, has the plan. Without a pull request, the summary has
+    the reason and the step ends with 0.
 
     Example: torchgauge ci report comment --workflow-path .github/workflows/pr-gate.yml
     """

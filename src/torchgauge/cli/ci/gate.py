@@ -27,28 +27,24 @@ _SIDES = ("base", "head", "base_python", "head_python")
 
 @click.command("gate")
 @click.argument("suite", nargs=-1)
-@click.option("--config", "yml", help="torchgauge.yml (default: the one here, if there is one)")
+@click.option("--config", "yml", help="torchgauge.yml (default: here)")
 @click.option(
     "--policy", metavar="FILE", help="tolerances and what gates (default: of --config, else built in)"
 )
-@store_option("where results are, or go")
-@campaign("a night's plan")
-@click.option("--collected", default="collect.json", show_default=True, help="what of it came")
+@store_option("the store")
+@campaign("plan of the night")
+@click.option("--collected", default="collect.json", show_default=True, help="file that `ci collect` wrote")
 @click.option(
     "--undecided",
     type=click.Choice(["neutral", "success", "failure"]),
-    help="what a suspicion does to a night",
+    help="outcome of an open suspicion",
 )
-@click.option(
-    "--base", metavar="SPEC", help="what pip installs as the base: torch==2.12.0, a wheel, a folder"
-)
-@click.option("--head", metavar="SPEC", help="the same for the head")
-@click.option(
-    "--base-python", metavar="PYTHON", help="an interpreter that is there already, instead of --base"
-)
-@click.option("--head-python", metavar="PYTHON", help="the same for the head")
-@click.option("--also", multiple=True, metavar="SPEC", help="what both sides need beside it, such as timm")
-@click.option("--pool", help="name of the pool that this machine is in")
+@click.option("--base", metavar="SPEC", help="base for pip: torch==2.12.0, a wheel, a folder")
+@click.option("--head", metavar="SPEC", help="head for pip, as --base")
+@click.option("--base-python", metavar="PYTHON", help="interpreter instead of --base")
+@click.option("--head-python", metavar="PYTHON", help="head for pip, as --base")
+@click.option("--also", multiple=True, metavar="SPEC", help="further package of both sides, such as timm")
+@click.option("--pool", help="pool of this machine")
 @click.option("--device", help="device to measure on (default: the pool's)")
 @click.option(
     "--models", type=CommaList(optional=True), default=(), help="names, globs or /regex/ instead of a tier"
@@ -61,27 +57,25 @@ _SIDES = ("base", "head", "base_python", "head_python")
 )
 @click.option("--dtype", type=CommaList(optional=True), default=(), help="float32,... (default: of --config)")
 @click.option("--tier", help="smoke, standard or full (default: of --config)")
-@click.option("--budget", type=Seconds(), help="start nothing that would end later (default: the pool's)")
+@click.option("--budget", type=Seconds(), help="time limit (default: the pool's)")
+@click.option("--max-launches", type=click.IntRange(1), default=12, show_default=True, help="most launches")
+@click.option("--no-control", is_flag=True, help="no A/A pairs")
+@click.option("--seed", type=int, help="seed of orders, CPUs and A/A pairs (default: random)")
 @click.option(
-    "--max-launches", type=click.IntRange(1), default=12, show_default=True, help="fresh starts at most"
-)
-@click.option("--no-control", is_flag=True, help="no A/A pairs beside the others")
-@click.option("--seed", type=int, help="repeats orders, CPUs, hash seeds and A/A pairs (default: random)")
-@click.option(
-    "--head-sha", help="the commit of the pull request (default: of GITHUB_EVENT_PATH, else GITHUB_SHA)"
+    "--head-sha", help="commit of the pull request (default: of GITHUB_EVENT_PATH, else GITHUB_SHA)"
 )
 @click.option("--work", default="./torchgauge-sides", show_default=True, help="where environments are made")
 @click.option("--out", help="folder of the result set (default: pr-gate-v1-POOL)")
-@click.option("--exit-verdict", is_flag=True, help="end as the verdict says, not only as the set does")
+@click.option("--exit-verdict", is_flag=True, help="use the exit code of the verdict")
 @JSON
 @sources
 @measuring
 @click.pass_context
 def command(context: click.Context, /, suite: tuple[str, ...], **options: Any) -> None:
-    """Turn a night into red or green; or, with --base or --head, measure a pull request and submit a set.
+    """Judge a night; or, with --base or --head, measure a pull request.
 
-    A night ends with 0, with 1 for a regression or an unexpected failure, with 3 where it is incomplete. A
-    pull request ends with 0 as soon as there is a valid set, unless --exit-verdict asks for another code.
+    A night ends with 0, with 1 after a regression or an unexpected failure, and with 3 if incomplete.
+    A pull request ends with 0 if there is a valid set; see --exit-verdict.
 
     Example: torchgauge ci gate --pool POOL --base torch==2.12.0 --head torch==2.13.0
     """

@@ -15,7 +15,7 @@ _PATH = click.option(
     type=click.Path(path_type=Path),
     default=Path("history"),
     show_default=True,
-    help="the folder that holds it here",
+    help="local folder",
 )
 
 
@@ -32,10 +32,10 @@ def command() -> None:
 @_PATH
 @click.option("--github", is_flag=True, help="set this step's output: existed")
 def fetch(branch: str, folder: Path, github: bool) -> None:
-    """Clone the branch into a new folder, or begin an empty one where there is no such branch.
+    """Clone the branch into a new folder, or start an empty folder if there is none.
 
-    Repository and server are GITHUB_REPOSITORY and GITHUB_SERVER_URL. Output: `existed`, true or false. Ends
-    with 3 where the branch cannot be read: a history that looks empty would be published as the whole of it.
+    Repository and server are GITHUB_REPOSITORY and GITHUB_SERVER_URL. Output: `existed`, true or false.
+    Exit 3 if the branch cannot be read.
 
     Example: torchgauge ci history fetch --branch results --path history --github
     """
@@ -56,10 +56,9 @@ def fetch(branch: str, folder: Path, github: bool) -> None:
 @click.argument("source", type=click.Path(path_type=Path))
 @_PATH
 def add(source: Path, folder: Path) -> None:
-    """Put the files of the store SOURCE over those of the folder; links and hidden files are refused.
+    """Copy the files of the store SOURCE into the folder; links and hidden files are refused.
 
-    For the job that writes the branch, which takes over what another job collected. Tables are not copied:
-    `dashboard publish` makes them from the journals.
+    Tables are not copied: `dashboard publish` makes them from the journals.
 
     Example: torchgauge ci history add "$RUNNER_TEMP/collected/history" --path history
     """
@@ -73,10 +72,9 @@ def add(source: Path, folder: Path) -> None:
 @_PATH
 @click.option("--message", required=True, help="the message of the commit")
 def save(branch: str, folder: Path, message: str) -> None:
-    """Push the folder as one commit on top of what was fetched, never over what came meanwhile.
+    """Push the folder as one commit; never overwrite newer commits.
 
-    Nothing new is fine. A push that is not a fast-forward ends with 3 and is not tried again; one that the
-    network broke is tried three times.
+    A push that is not a fast-forward ends with 3. A network error is retried three times.
 
     Example: torchgauge ci history save --branch results --path history --message "Results of 2026-05-28"
     """

@@ -10,13 +10,12 @@ from torchgauge.cli.answer import aside
 @click.command("init")
 @click.option("--dir", "folder", default=".", show_default=True, help="root of the repository")
 @click.option("--config", "config_name", default="torchgauge.yml", show_default=True, help="file below it")
-@click.option("--force", is_flag=True, help="write over files that somebody changed")
-@click.option("--dry-run", is_flag=True, help="show the differences and write nothing")
+@click.option("--force", is_flag=True, help="overwrite changed files")
+@click.option("--dry-run", is_flag=True, help="show the diff; write nothing")
 def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
     """Write the workflows of a repository from its torchgauge.yml, and what they install, with hashes.
 
-    The hash of torchgauge itself is asked of pip, unless `torchgauge:` of the file has it. What the
-    repository still lacks is said at the end.
+    pip provides the hash of torchgauge, unless `torchgauge:` of the file has one.
 
     Example: torchgauge ci init --dir ../my-project
     """

@@ -13,16 +13,14 @@ from torchgauge.cli.options import store_option
 @click.command("issues")
 @store_option("where results are")
 @campaign("the night's plan")
-@click.option("--collected", default="collect.json", show_default=True, help="what of it came")
-@click.option("--config", "config_file", help="torchgauge.yml (default: the one here, if there is one)")
-@click.option("--policy", metavar="FILE", help="what is ignored (default: of the torchgauge.yml here)")
+@click.option("--collected", default="collect.json", show_default=True, help="file that `ci collect` wrote")
+@click.option("--config", "config_file", help="torchgauge.yml (default: here)")
+@click.option("--policy", metavar="FILE", help="policy file (default: of the torchgauge.yml here)")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @click.option("--bot", default="github-actions[bot]", show_default=True, help="account of the token")
 @click.option("--most", type=click.IntRange(0), default=10, show_default=True, help="issues opened at most")
-@click.option("--url", default="", help="address of the dashboard, to be named in issues")
-@click.option(
-    "--dry-run", is_flag=True, help="print what would be done; without a token, as if none were there"
-)
+@click.option("--url", default="", help="address of the dashboard")
+@click.option("--dry-run", is_flag=True, help="print the changes; write nothing")
 def command(
     store: str,
     campaign_file: str,
@@ -38,7 +36,7 @@ def command(
 ) -> None:
     """Open, update and close issues about what a night found: for each change, cluster and absent pool.
 
-    Running it twice writes nothing twice. What a person closed stays closed.
+    A second run writes nothing twice. Closed issues stay closed.
 
     Example: torchgauge ci report issues --store results --dry-run
     """

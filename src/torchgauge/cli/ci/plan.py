@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="what to plan")
-@click.option("--store", help="results so far, whose durations size the jobs (default: none are known)")
+@click.option("--store", help="earlier results, whose durations size the jobs")
 @click.option("--out", default="campaign.json", show_default=True, help="where the plan goes")
-@click.option("--pool", "pools", type=CommaList(optional=True), help="only these pools; '' is all of them")
+@click.option("--pool", "pools", type=CommaList(optional=True), help="only these pools ('': all)")
 @click.option("--trust", type=click.Choice(["anyone", "collaborators"]), help="only pools that trust these")
-@click.option("--torch", "torch", default="", help="the build under test (default: what the pools pin)")
+@click.option("--torch", "torch", default="", help="build under test (default: pinned by the pools)")
 @click.option(
     "--night",
     metavar="DATE",
     envvar="TORCHGAUGE_NIGHT",
-    help="the night's date (or TORCHGAUGE_NIGHT; default: today, UTC)",
+    help="date of the night (or TORCHGAUGE_NIGHT; default: today, UTC)",
 )
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @click.option("--sha", envvar="GITHUB_SHA", default="", help="the commit that is planned for")
 @click.option("--pull-request", is_flag=True, help="one job for each pool, with the artifact of `ci gate`")
-@click.option("--once", is_flag=True, help="plan nothing where --store has the whole campaign already")
+@click.option("--once", is_flag=True, help="plan nothing if --store contains the campaign")
 @click.option("--github", is_flag=True, help="set this step's outputs: matrix, campaign, digest, ...")
 def command(config_file: str, out: str, github: bool, **options: Any) -> None:
     """Plan a campaign: which cases each pool runs in which job, sized by recorded durations.
 
-    Outputs: `matrix` for strategy.matrix, `campaign` with the name, `digest` of the plan, against which later
-    steps hold its file, `torch` as given, and `nothing`, which is `true` for an empty plan; that ends with 5.
-    With --pull-request an empty --pool is a label that names no pool, and plans nothing.
+    Outputs: `matrix` for strategy.matrix, `campaign` (its name), `digest` of the plan for later steps,
+    `torch` as given, and `nothing` (`true` for an empty plan, exit 5). With --pull-request an empty
+    --pool plans nothing.
 
     Example: torchgauge ci plan --config torchgauge.yml --store results --out campaign.json --github
     """

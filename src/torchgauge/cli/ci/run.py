@@ -16,20 +16,20 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 
 @click.command("run")
 @campaign()
-@click.option("--pool", required=True, help="whose shard to run")
-@click.option("--shard", type=click.IntRange(1), default=1, show_default=True, help="which, from 1")
+@click.option("--pool", required=True, help="pool of the shard")
+@click.option("--shard", type=click.IntRange(1), default=1, show_default=True, help="shard, from 1")
 @click.option(
     "--attempt",
     type=click.IntRange(1, MOST_ATTEMPTS),
     default=1,
     envvar="GITHUB_RUN_ATTEMPT",
-    help="which attempt at the shard this is (default: GITHUB_RUN_ATTEMPT, or 1)",
+    help="attempt at the shard (default: GITHUB_RUN_ATTEMPT, or 1)",
 )
 @click.option("--out", help="folder of the result set (default: the artifact's name)")
-@click.option("--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h)")
-@click.option("--deadline", type=Seconds(), help="when the job will be killed: stop and pack before that")
+@click.option("--budget", type=Seconds(), help="stop after about this long (30m, 2h)")
+@click.option("--deadline", type=Seconds(), help="time until the job is killed; stop before")
 @campaigning
-@store_option("where the run itself goes")
+@store_option("store of the run")
 @EXECUTOR
 @EXECUTOR_OPTION
 def command(
@@ -39,9 +39,9 @@ def command(
     out: str | None,
     **options: Any,
 ) -> None:
-    """Run one shard of a campaign and write its result set; exit 0 where there is a valid one.
+    """Run one shard of a campaign and write its result set.
 
-    Failing cases are rows, and it is `ci gate` that judges them. Exit 2 or 3: there is no result set.
+    Failing cases are rows, which `ci gate` judges. Exit 2 or 3: no result set.
 
     Example: torchgauge ci run --pool POOL --shard 2 --deadline 55m
     """

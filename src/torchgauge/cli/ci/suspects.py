@@ -31,8 +31,8 @@ def command() -> None:
 
 @click.command("list")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="the pools")
-@click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
-@campaign("a night's plan")
+@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
+@campaign("plan of the night")
 @store_option("where results are")
 @click.option("--github", is_flag=True, help="set this step's outputs: suspected, confirm, matrix")
 def list_suspicions(
@@ -43,10 +43,10 @@ def list_suspicions(
     store: str,
     github: bool,
 ) -> None:
-    """List the suspicions that no machine has answered yet, and the jobs that measure them.
+    """List open suspicions and the jobs that measure them.
 
-    Outputs: `matrix` for jobs of `ci suspects measure`, `confirm` (`true` where it has one), and `suspected`
-    (`true` where any suspicion is open, also one that needs no machine: `ci suspects settle` answers those).
+    Outputs: `matrix` for jobs of `ci suspects measure`, `confirm` (`true` if it has a job), and
+    `suspected` (`true` if any suspicion is open; `ci suspects settle` closes those without a job).
 
     Example: torchgauge ci suspects list --store results
     """
@@ -77,35 +77,32 @@ def list_suspicions(
 
 
 @click.command("measure")
-@click.option("--pool", required=True, help="the pool that this machine is in")
-@click.option("--good", required=True, metavar="RUN", help="the last good run, as `ci suspects list` prints")
+@click.option("--pool", required=True, help="pool of this machine")
+@click.option("--good", required=True, metavar="RUN", help="last good run, from `ci suspects list`")
 @click.option("--suspect", required=True, metavar="RUN", help="the first suspect run")
 @store_option("where results are")
-@campaign("a night's plan")
+@campaign("plan of the night")
 @click.option(
-    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
+    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: here)"
 )
-@click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
-@click.option("--install", default="", help="the command that makes a build, in an environment of its own")
-@click.option(
-    "--good-from", default=".", show_default=True, help="the checkout to run it in for the good build"
-)
-@click.option("--suspect-from", default=".", show_default=True, help="the same for the suspect build")
-@click.option("--good-torch", default="", help="TORCH in that command for the good build")
-@click.option("--suspect-torch", default="", help="the same for the suspect build")
+@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
+@click.option("--install", default="", help="command that makes a build")
+@click.option("--good-from", default=".", show_default=True, help="checkout of the good build")
+@click.option("--suspect-from", default=".", show_default=True, help="checkout of the suspect build")
+@click.option("--good-torch", default="", help="TORCH in --install for the good build")
+@click.option("--suspect-torch", default="", help="TORCH in --install for the suspect build")
 @click.option(
     "--build", "builds", multiple=True, envvar="TORCHGAUGE_BUILDS",
-    help="RUN=PYTHON or VERSION=PYTHON: a build that is there (or TORCHGAUGE_BUILDS, by spaces)",
+    help="existing build, RUN=PYTHON or VERSION=PYTHON (or TORCHGAUGE_BUILDS)",
 )  # fmt: skip
-@click.option("--budget", type=Seconds(), help="begin no comparison after about this long (90s, 30m, 2h)")
-@click.option("--work", default="./torchgauge-builds", show_default=True, help="where builds are made")
-@click.option("--out", default="./confirmed", show_default=True, help="folder of what is submitted")
+@click.option("--budget", type=Seconds(), help="start no comparison after this time (30m, 2h)")
+@click.option("--work", default="./torchgauge-builds", show_default=True, help="folder of builds")
+@click.option("--out", default="./confirmed", show_default=True, help="folder of the answers")
 def measure(pool: str, good: str, suspect: str, **options: Any) -> None:
-    """Measure open suspicions again on this machine: the last good build against the suspect one, by turns.
+    """Measure open suspicions again on this machine: the last good build against the suspect one.
 
-    Each answer is in the store and in --out at once, so that a job that ends early keeps what it has; the
-    rest stays open. In a job of GitHub a notice states at the end what was made. Exit 0, whatever the answers
-    are: `ci gate` judges them.
+    Each answer is stored at once, in the store and in --out. A notice of the GitHub job names the set.
+    Exit 0 with any answer: `ci gate` judges.
 
     Example: torchgauge ci suspects measure --pool POOL --good RUN --suspect RUN --build RUN=PYTHON
     """
@@ -155,12 +152,12 @@ def _state(folder: Path) -> None:
 @click.command("settle")
 @click.argument("folder", type=click.Path(path_type=Path))
 @store_option("where results are")
-@campaign("a night's plan")
+@campaign("plan of the night")
 @click.option(
-    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
+    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: here)"
 )
-@click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
-@click.option("--ask-github", is_flag=True, help="take only answers that their jobs state, by the API")
+@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
+@click.option("--ask-github", is_flag=True, help="accept only answers that their jobs state, by the API")
 def settle_suspicions(
     folder: Path,
     store: str,
@@ -170,12 +167,11 @@ def settle_suspicions(
     policy: str | None,
     ask_github: bool,
 ) -> None:
-    """Take what the jobs of `ci suspects measure` submitted below FOLDER into the store.
+    """Import the answers of `ci suspects measure` below FOLDER into the store.
 
-    An answer counts for an open suspicion of the pool's own runs; any other is refused, and said. With
-    --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the pool is that of the
-    job whose page names the set, `confirm POOL LEG`. A suspicion without an answer stays open: the gate of
-    this night and of each later one sees it. Exit 0.
+    An answer counts for an open suspicion of the pool's own runs; any other is refused. With
+    --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the pool is that of
+    the job `confirm POOL LEG` whose page names the set. A suspicion without an answer stays open. Exit 0.
 
     Example: torchgauge ci suspects settle confirmed --store results --ask-github
     """

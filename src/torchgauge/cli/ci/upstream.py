@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     "--run",
     "runs",
     multiple=True,
-    help="run to report (default: the latest, with all shards of its campaign); may be repeated",
+    help="run to report (default: the latest campaign); repeatable",
 )
 @click.option("--relay", is_flag=True, help="report to PyTorch's cross-repository CI relay")
 @click.option(
     "--status", type=click.Choice(["in_progress", "completed"]), default="completed", show_default=True,
-    help="where the job stands",
+    help="state of the job",
 )  # fmt: skip
 @click.option(
     "--conclusion", type=click.Choice(["success", "failure", "cancelled"]), help="default: of the runs"
@@ -34,21 +34,18 @@ if TYPE_CHECKING:
 @click.option(
     "--event", envvar="GITHUB_EVENT_PATH", help="file of the repository_dispatch (GITHUB_EVENT_PATH)"
 )
-@click.option("--upstream-sha", default="", help="the upstream commit, where no dispatch started the run")
+@click.option("--upstream-sha", default="", help="upstream commit, without a dispatch")
 @click.option("--event-type", type=click.Choice(["nightly", "periodic"]), help="with --upstream-sha")
-@click.option(
-    "--job-name", default="", help="name of the job, with the matrix leg in it (default: GITHUB_JOB)"
-)
-@click.option("--check-run-id", default="", help="the job's own check run, if it is known")
-@click.option("--artifact-url", default="", help="where logs and results can be fetched")
+@click.option("--job-name", default="", help="name of the job (default: GITHUB_JOB)")
+@click.option("--check-run-id", default="", help="check run of the job")
+@click.option("--artifact-url", default="", help="address of logs and results")
 @click.option("--hud-v3", "hud", metavar="DIR", help="write the upload directory of benchmark results v3")
 @click.option("--benchmark", default="torchgauge", show_default=True, help="benchmark.name in it")
-@click.option("--dry-run", is_flag=True, help="print the callback and send nothing; works anywhere")
+@click.option("--dry-run", is_flag=True, help="print the callback; send nothing")
 def command(**options: Any) -> None:
-    """Report runs upstream: a callback to PyTorch's relay, or files that its HUD's uploader takes.
+    """Report runs upstream: a callback to PyTorch's relay, or files for the uploader of its HUD.
 
-    Exit codes: 0 (also where the relay is down: that is not the job's fault, and it is said), 1 where the
-    relay says that the callback is wrong.
+    Exit codes: 0 (also if the relay is down), 1 if the relay refuses the callback.
 
     Example: torchgauge ci report upstream --relay --status completed --job-name "bench-POOL" --hud-v3 upload
     """

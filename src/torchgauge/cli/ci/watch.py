@@ -13,20 +13,16 @@ from torchgauge.cli.options import store_option
 @click.command("watch")
 @store_option("where results must be")
 @click.option("--config", "config_file", help="torchgauge.yml: the times, and pools that a night must have")
-@click.option(
-    "--expect-by", metavar="HH:MM", help="when a night must be there, UTC (default: of --config, 06:00)"
-)
-@click.option("--now", metavar="TIME", help="pretend that it is this moment (ISO 8601)")
-@click.option(
-    "--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="how many nights to look back"
-)
+@click.option("--expect-by", metavar="HH:MM", help="deadline of a night, UTC (default: of --config, 06:00)")
+@click.option("--now", metavar="TIME", help="time instead of now (ISO 8601)")
+@click.option("--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="nights to check")
 @JSON
 def command(
     store: str, config_file: str | None, expect_by: str | None, now: str | None, nights: int, as_json: bool
 ) -> None:
-    """Alarm when a night is missing or incomplete: exit 1, with every gap in words.
+    """Exit 1 if a night is missing or incomplete, and list the gaps.
 
-    Call it from a timer of its own: a night that never began cannot tell.
+    Run this command from its own timer.
 
     Example: torchgauge ci watch --store results --expect-by 06:00
     """
