@@ -152,7 +152,7 @@ def plugins() -> str:
 
 def torchbench_steps() -> str:
     """Return the page with the step of each TorchBench model in the data file."""
-    rows = []
+    rows, plain = [], []
     for model in load_suite_file(DATA / "torchbench.yaml", recipe_type=TorchBenchRecipe):
         recipe = msgspec.convert(model.recipe, TorchBenchRecipe)
         left_out = ""
@@ -160,16 +160,19 @@ def torchbench_steps() -> str:
             share = recipe.left_out
             left_out = "not measured" if share is None else f"{share:.0%}" if share else "below 1%"
         compiled = "the whole step" if recipe.compiled == "step" else ""
-        rows.append((f"`{model.name}`", f"`{recipe.eval_step}`", recipe.beyond, left_out, compiled))
+        if recipe.eval_step == "module" and not (recipe.beyond or compiled):
+            plain.append(f"`{model.name}`")
+        else:
+            rows.append((f"`{model.name}`", f"`{recipe.eval_step}`", recipe.beyond, left_out, compiled))
     return "\n".join(
         [
             "# Steps of TorchBench's models\n",
-            "Training is upstream's `invoke()` in every model. In inference, a step is `invoke()`",
-            "(`invoke`) or one call of the module with the inputs of `get_module()` (`module`). A",
-            '`module` step omits the rest of `eval()`. The column "left out" gives the omitted share of',
-            "the time of `invoke()`, on a CPU in float32 at our batch.",
-            "See [how to run them](../how-to/torchbench.md#what-a-step-is).\n",
+            "A training step is upstream's `invoke()`. An inference step is `invoke()`, or one call of the",
+            "module with the inputs of `get_module()` (`module`), which omits the rest of `eval()`. The",
+            'column "left out" is the omitted share of the time of `invoke()`, on a CPU in float32. See',
+            "[how to run them](../how-to/torchbench.md#what-a-step-is).\n",
             table(("model", "inference", "beyond the module, its `eval()`", "left out", "compiled"), rows),
+            f"An inference step of these models is one call of the module: {', '.join(plain)}.\n",
         ]
     )
 

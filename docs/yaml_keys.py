@@ -39,12 +39,12 @@ from torchgauge.suites.torchbench.suite import TorchBenchRecipe
 from torchgauge.workflows.config_fields import ConfigFields
 
 MEANINGS = Path(__file__).with_name("yaml_meanings.toml")
-LIMITS = (("gt", "above {}"), ("ge", "at least {}"), ("lt", "below {}"), ("le", "at most {}"))
+LIMITS = (("gt", ">{}"), ("ge", "≥{}"), ("lt", "<{}"), ("le", "≤{}"))
 NAMES = {
     inspect.StrType: "text",
-    inspect.IntType: "whole number",
+    inspect.IntType: "integer",
     inspect.FloatType: "number",
-    inspect.BoolType: "`true` or `false`",
+    inspect.BoolType: "boolean",
     inspect.NoneType: "empty",
     inspect.AnyType: "anything",
 }
@@ -80,45 +80,41 @@ KINDS = (
     ),
     Kind(
         "Suites",
-        "The models of a suite: see [how to add one](../how-to/write-a-plugin.md#add-a-suite). "
-        "Checked by `torchgauge validate`.",
+        "The models of a suite: see [how to add one](../how-to/write-a-plugin.md#add-a-suite).",
         (SuiteFields[AnyRecipe], *RECIPES),
     ),
     Kind(
         "Expectations",
-        "What a device is expected not to pass: see "
-        "[declare expected failures](../how-to/triage-failures.md#declare-expected-failures). "
-        "Checked by `torchgauge validate`.",
+        "Expected failures of a device: see "
+        "[declare expected failures](../how-to/triage-failures.md#declare-expected-failures).",
         (DeviceFields,),
     ),
     Kind(
         "Tolerances",
-        "How far a result may be from the reference: see [method](../method.md). "
-        "Checked by `torchgauge validate`.",
+        "How far a result may be from the reference: see [method](../method.md).",
         (ToleranceFields,),
     ),
     Kind(
         "Operators",
-        "What is in the smoke tier of the suite `ops`, and what is not judged. "
-        "Checked by `torchgauge validate`.",
+        "Operators of the smoke tier of the suite `ops`, and operators that are not judged.",
         (OpsFields,),
     ),
     Kind(
         "Install",
-        "What pip installs for a suite: `suites/data/install.yaml`; see "
-        "[how to install it](../how-to/torchbench.md#install-packages). Checked by `torchgauge validate`.",
+        "Packages of a suite: `suites/data/install.yaml`; see "
+        "[how to install it](../how-to/torchbench.md#install-packages).",
         (InstallFile,),
     ),
     Kind(
         "Conflicting packages",
-        "Packages that break others: `suites/data/conflicts.yaml`. Checked by `torchgauge validate`.",
+        "Packages that break others: `suites/data/conflicts.yaml`.",
         (ConflictFile,),
     ),
     Kind(
         "Configurations",
         "How a workload is executed: see "
         "[how to name one](../how-to/choose-a-backend.md#name-a-configuration-of-your-own). "
-        "Read by `--config-file`, checked by `torchgauge validate`.",
+        "Read by `--config-file`.",
         (ConfigurationFile,),
     ),
     Kind(
@@ -130,38 +126,35 @@ KINDS = (
     Kind(
         "Policy",
         "Which changes matter: see [how to gate a change](../how-to/gate-a-repository.md#policy). "
-        "Read by `--policy`, checked by `torchgauge validate`.",
+        "Read by `--policy`.",
         (EntryFields,),
     ),
     Kind(
         "Claims",
-        "Published sentences: see "
-        "[how to check one](../how-to/read-the-dashboard.md#check-a-published-claim). "
-        "Checked by `torchgauge validate`.",
+        "Published statements: see "
+        "[how to check one](../how-to/read-the-dashboard.md#check-a-published-claim).",
         (ClaimFileFields,),
     ),
     Kind(
         "Scorecard",
-        "PyTorch's proposed quality levels: `src/torchgauge/results/scorecard/data/scorecard.yaml`. "
-        "Checked by `torchgauge validate`.",
+        "PyTorch's proposed quality levels: `src/torchgauge/results/scorecard/data/scorecard.yaml`.",
         (ScorecardFile,),
     ),
     Kind(
         "Declarations",
-        "What no row can show of a device: see "
+        "Facts of a device that no row shows: see "
         "[how to score a device](../how-to/check-a-device.md#score-by-pytorchs-quality-levels). "
-        "Read by `torchgauge results scorecard`, checked by `torchgauge validate`.",
+        "Read by `torchgauge results scorecard`.",
         (DeclarationFile,),
     ),
     Kind(
         "Verified adapters",
-        "When an adapter was last run on hardware: `src/torchgauge/devices/verified.yaml`.",
+        "The last run of each adapter on hardware: `src/torchgauge/devices/verified.yaml`.",
         (VerifiedFile,),
     ),
     Kind(
         "Upstream names",
-        "Names of PyTorch's own runners beside ours: "
-        "`src/torchgauge/results/interchange/data/upstream.yaml`.",
+        "Names of PyTorch's runners: `src/torchgauge/results/interchange/data/upstream.yaml`.",
         (UpstreamNames,),
     ),
 )
@@ -172,10 +165,9 @@ def yaml_files() -> str:
     page = _Page(tomllib.loads(MEANINGS.read_text(encoding="utf-8")))
     parts = [
         "# YAML files\n",
-        "Every file that people write, and each of its keys. All are strict: an unknown key, a key that",
-        "stands twice, an anchor, a tag and a wrong type are refused with file, line and the names that were",
-        "probably meant. Why is in [ADR 5](../adr/0005-strict-yaml-data.md). `[]` stands for each entry of a",
-        "list, and `NAME` for each key of a mapping whose keys are free.\n",
+        "All files are strict: an unknown key, a repeated key, an anchor, a tag and a wrong type are refused",
+        "with file, line and similar names. Other keys than **required** ones are optional; a boolean is",
+        "`false` by default. `[]` is each entry of a list, and `NAME` each free key of a mapping.\n",
         *(text for kind in KINDS for text in page.kind(kind)),
     ]
     page.refuse_unused()
@@ -227,8 +219,7 @@ class _Page:
             rows = [
                 (
                     f"`{each.encode_name}`",
-                    self.type(each.type),
-                    _default(each),
+                    f"{self.type(each.type)}{_default(each)}",
                     self.meaning(_home(structure.cls, each.name), each.encode_name),
                 )
                 for each in structure.fields
@@ -258,9 +249,9 @@ class _Page:
             options = (self.type(each) for each in kind.types if not isinstance(each, inspect.NoneType))
             return " or ".join(options)
         if isinstance(kind, inspect.LiteralType):
-            return " or ".join(_code(value) for value in kind.values)
+            return "/".join(_code(value) for value in kind.values)
         if isinstance(kind, inspect.EnumType):
-            return " or ".join(_code(member.value) for member in kind.cls)
+            return "/".join(_code(member.value) for member in kind.cls)
         if isinstance(kind, inspect.DictType):
             words = self.type(kind.value_type).replace("[mapping]", "[mappings]")
             return f"mapping of names to {words}"
@@ -277,12 +268,11 @@ class _Page:
             yield (
                 f"`{section}`",
                 entry if section == "defaults" else many,
-                "empty",
                 self.meaning("policy", section),
             )
 
     def _table(self, title: str, rows: Iterable[Sequence[str]]) -> str:
-        lines = [f"### {title}\n", "| key | type | default | meaning |", "|---|---|---|---|"]
+        lines = [f"### {title}\n", "| key | type | meaning |", "|---|---|---|"]
         return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
@@ -307,9 +297,9 @@ def _limits(kind: Any) -> str:
     said = [words.format(f"{value:g}") for words, value in numbers if value is not None]
     longest, shortest = getattr(kind, "max_length", None), getattr(kind, "min_length", None)
     if shortest:
-        said.append("not empty" if shortest == 1 else f"at least {shortest} characters")
+        said.append("not empty" if shortest == 1 else f"≥{shortest} characters")
     if longest:
-        said.append(f"at most {longest} characters")
+        said.append(f"≤{longest} characters")
     if pattern := getattr(kind, "pattern", None):
         said.append(f"matches `{pattern}`".replace("|", "\\|"))
     return f", {', '.join(said)}" if said else ""
@@ -317,15 +307,13 @@ def _limits(kind: Any) -> str:
 
 def _default(key: Any) -> str:
     if key.required:
-        return "**required**"
+        return ", **required**"
     value = key.default
     if key.default_factory is not msgspec.NODEFAULT:
         value = key.default_factory()
-    if value is None or value in ("", (), [], {}):
-        return "empty"
-    if isinstance(value, msgspec.Struct):
-        return "its defaults"
-    return _code(value)
+    if value is None or value is False or value in ("", (), [], {}) or isinstance(value, msgspec.Struct):
+        return ""
+    return f", default {_code(value)}"
 
 
 def _code(value: Any) -> str:

@@ -57,85 +57,85 @@ def required(name: str, kind: Any, doc: str) -> Column:
 _RUN = required("run_id", STRING, "the run")
 _CASE_KEYS = (
     _RUN,
-    required("case_id", STRING, "the case as a person types it"),
-    required("case_key", STRING, "sixteen hex digits that identify the case across runs"),
+    required("case_id", STRING, "id of the case, as typed"),
+    required("case_key", STRING, "sixteen hex digits, equal across runs"),
 )
 _WORKLOAD = (
     required("suite", STRING, "name of the suite"),
-    required("model", STRING, "name of the model in its suite"),
+    required("model", STRING, "name of the model"),
     required("mode", STRING, "inference, training or generate"),
     required("dtype", STRING, "element type of the computation"),
     required("batch", INTEGER, "batch size, items"),
     required("size", STRING, "size profile of the workload"),
-    required("shape", STRING, "further sizes and words, a JSON object of integers and strings"),
+    required("shape", STRING, "further sizes, a JSON object"),
     required("seed", INTEGER, "random seed"),
     required("weights", STRING, "`random`, or `pretrained` as the library publishes them"),
-    required("declared_hash", STRING, "hash of the workload as planned; unequal hashes are never compared"),
+    required("declared_hash", STRING, "hash of the planned workload"),
 )
 _EXECUTION = (
     required("configuration", STRING, "name of the configuration"),
     required("backend", STRING, "`eager` or the dynamo backend"),
     required("device", STRING, "name of the device plugin"),
-    required("device_index", INTEGER, "index of the device on its machine"),
+    required("device_index", INTEGER, "index of the device"),
 )
 _WHEN = (
-    required("run_created_at", TIME, "when the run was planned, UTC"),
-    Column("started_at", TIME, "when the case started, UTC; null where it never did"),
+    required("run_created_at", TIME, "time of the plan, UTC"),
+    Column("started_at", TIME, "start of the case, UTC"),
 )
 _WHERE = (
-    Column("environment_id", STRING, "hash of the environment's identity, a key of `environments`"),
-    Column("torch_version", STRING, "torch of that environment; null where it is not known"),
+    Column("environment_id", STRING, "key of `environments`"),
+    Column("torch_version", STRING, "torch of that environment"),
 )
 
 RESULTS = Table(
     "results",
-    "one planned case of one run; a run is published once it has this file",
+    "one planned case of one run",
     (
         *_CASE_KEYS,
         *_WORKLOAD,
         *_EXECUTION,
-        Column("configuration_options", STRING, "options of the backend, a JSON object"),
-        Column("configuration_env", STRING, "environment variables of the configuration, a JSON object"),
+        Column("configuration_options", STRING, "options of the backend, JSON"),
+        Column("configuration_env", STRING, "environment variables of the configuration, JSON"),
         Column("configuration_compile", STRING, "mode, dynamic, fullgraph and memory format, JSON"),
-        Column("configuration_pinning", STRING, "interop threads, CPUs and NUMA node asked for, JSON"),
-        Column("threads", INTEGER, "CPU threads that the configuration asks for"),
+        Column("configuration_pinning", STRING, "interop threads, CPUs and NUMA node, JSON"),
+        Column("threads", INTEGER, "CPU threads of the configuration"),
         required("status", STRING, "one of the ten statuses"),
-        required("phase", STRING, "the last phase that was reached"),
-        Column("cause", STRING, "what refines the status"),
-        Column("reason", STRING, "why, in words"),
-        Column("expected", STRING, "the status that the data file expects; null where it says nothing"),
+        required("phase", STRING, "last phase of the case"),
+        Column("cause", STRING, "refinement of the status"),
+        Column("reason", STRING, "reason of the status"),
+        Column("expected", STRING, "status that the data file expects"),
         required("unexpected", BOOLEAN, "whether the status differs from what is expected"),
-        required("modifiers", STRINGS, "what is counted apart from the statuses, such as `degraded`"),
+        required("modifiers", STRINGS, "modifiers, such as `degraded`"),
         Column("error_type", STRING, "type of the exception"),
         Column("error_message", STRING, "its message"),
         Column("error_frame", STRING, "first frame inside torch or the backend"),
-        Column("missing_op", STRING, "the operator, where a missing one is the failure"),
-        Column("fingerprint", STRING, "hash that equal failures share"),
+        Column("missing_op", STRING, "missing operator"),
+        Column("fingerprint", STRING, "hash of the failure"),
         Column("traceback", STRING, "the traceback"),
-        Column("realised_hash", STRING, "hash of what the worker really built"),
+        Column("realised_hash", STRING, "hash of the built workload"),
         Column("parameters", INTEGER, "number of parameters of the model"),
         Column("buffers", INTEGER, "number of buffer elements of the model"),
         Column("inputs", STRING, "shapes and dtypes of the inputs"),
-        required("realised_notes", STRINGS, "what the worker said of the model that it built"),
-        Column("accuracy_reference", STRING, "what the result was compared with"),
+        required("realised_notes", STRINGS, "notes of the worker on the model"),
+        Column("accuracy_reference", STRING, "reference of the result"),
         Column("max_abs_error", NUMBER, "largest absolute difference from the reference"),
         Column("rmse", NUMBER, "root mean square error against the reference"),
-        Column("rmse_eager", NUMBER, "the same for eager"),
+        Column("rmse_eager", NUMBER, "root mean square error of eager"),
         Column("rmse_ratio", NUMBER, "`rmse` divided by `rmse_eager`"),
         Column("eager_spread", NUMBER, "largest difference of two eager runs from one seed"),
         Column("cosine", NUMBER, "cosine similarity with the reference"),
-        Column("accuracy_detail", STRING, "why an accuracy number is missing, or which tensor decided"),
+        Column("accuracy_detail", STRING, "reason of a missing number, or the deciding tensor"),
         *_WHERE,
         *_WHEN,
         required("duration_s", NUMBER, "wall time of the case, seconds"),
-        Column("exit", STRING, "how the worker's process ended"),
-        Column("teardown", STRING, "what went wrong after the case was done"),
-        Column("log", STRING, "the case's log, relative to the run's folder"),
-        Column("log_excerpt", STRING, "the log's last lines, where the case did not pass"),
-        Column("reproduce", STRING, "a command that runs the case again"),
-        Column("facts", STRING, "further facts, a JSON object"),
-        required("attempt", INTEGER, "the number of the attempt that this row is of, from 1"),
-        Column("attempts", STRING, "all attempts where there were several, a JSON array of objects"),
+        Column("exit", STRING, "end of the worker process"),
+        Column("teardown", STRING, "error after the case"),
+        Column("log", STRING, "log, relative to the folder of the run"),
+        Column("log_excerpt", STRING, "last lines of the log after a failure"),
+        Column("reproduce", STRING, "command that repeats the case"),
+        Column("facts", STRING, "further facts, JSON"),
+        required("attempt", INTEGER, "number of the attempt, from 1"),
+        Column("attempts", STRING, "all attempts if several, JSON"),
         required("schema_version", INTEGER, "version of the record"),
     ),
 )
@@ -152,15 +152,15 @@ SUMMARIES = Table(
         required("unit", STRING, "its base unit"),
         required("better", STRING, "`lower`, `higher` or `neither`"),
         required("n", INTEGER, "number of samples"),
-        Column("median", NUMBER, "median of the samples; null where `absent` says why"),
-        Column("low", NUMBER, "lower end of the interval of the median; null for a single sample"),
+        Column("median", NUMBER, "median of the samples"),
+        Column("low", NUMBER, "lower end of the interval of the median"),
         Column("high", NUMBER, "its upper end"),
-        required("confidence", NUMBER, "confidence that was asked of the interval"),
-        required("method", STRING, "how the interval was found: see `results/stats.py`"),
-        Column("provenance", STRING, "the clock or counter that was read"),
-        Column("stopped", STRING, "why sampling ended"),
-        Column("absent", STRING, "why there is no number"),
-        Column("realised_hash", STRING, "hash of what the worker really built"),
+        required("confidence", NUMBER, "confidence of the interval"),
+        required("method", STRING, "method of the [interval](#intervals)"),
+        Column("provenance", STRING, "clock or counter"),
+        Column("stopped", STRING, "reason of the end of sampling"),
+        Column("absent", STRING, "reason of a missing number"),
+        Column("realised_hash", STRING, "hash of the built workload"),
         *_WHERE,
         *_WHEN,
     ),
@@ -173,8 +173,8 @@ SAMPLES = Table(
         _RUN,
         required("case_key", STRING, "the case"),
         required("metric", STRING, "name of the metric"),
-        Column("block", INTEGER, "round that pairs the configurations of a group; null where unpaired"),
-        required("index", INTEGER, "position among the samples of the case and metric, from 0"),
+        Column("block", INTEGER, "round, equal for paired configurations"),
+        required("index", INTEGER, "position in the series, from 0"),
         required("value", NUMBER, "the sample"),
     ),
 )
@@ -186,10 +186,10 @@ ENVIRONMENTS = Table(
         _RUN,
         required("environment_id", STRING, "hash of the identity"),
         required("device", STRING, "name of the device plugin"),
-        required("key", STRING, "what is said; the position for a note"),
+        required("key", STRING, "key; position for a note"),
         required("value", STRING, "its value as JSON"),
         required("kind", STRING, "`identity` (hashed), `condition` or `note`"),
-        required("observation", INTEGER, "0 for the first look at this environment in the run, then counted"),
+        required("observation", INTEGER, "number of the observation in the run, from 0"),
     ),
 )
 
@@ -204,8 +204,8 @@ CALIBRATIONS = Table(
         Column("gemm_flops", NUMBER, "FLOP/s of one matrix product"),
         Column("copy_bytes_per_s", NUMBER, "bytes per second of one copy"),
         Column("launch_s", NUMBER, "seconds of one launch"),
-        Column("absent", STRING, "why a number is missing"),
-        Column("node", STRING, "the machine, where several measured one run"),
+        Column("absent", STRING, "reason of a missing number"),
+        Column("node", STRING, "machine, if several measured the run"),
     ),
 )
 
@@ -221,9 +221,15 @@ def render_reference() -> str:
 
 
 def _render(table: Table) -> str:
-    lines = [f"### `{table.name}`", "", f"One row: {table.row}.", "", "| column | type | null | holds |"]
-    lines.append("|---|---|---|---|")
+    shared = RESULTS.columns if table is SUMMARIES else ()
+    lines = [f"### `{table.name}`", "", f"One row: {table.row}."]
+    if shared:
+        names = ", ".join(f"`{column.name}`" for column in table.columns if column in shared)
+        lines += ["", f"As in `results`: {names}."]
+    lines += ["", "| column | type | contents |", "|---|---|---|"]
     for column in table.columns:
-        may = "yes" if column.nullable else "no"
-        lines.append(f"| `{column.name}` | {column.type} | {may} | {column.doc} |")
+        if column not in shared:
+            lines.append(
+                f"| `{column.name}` | {column.type}{'?' if column.nullable else ''} | {column.doc} |"
+            )
     return "\n".join([*lines, ""])
