@@ -83,12 +83,11 @@ def statuses() -> str:
     return "\n".join(
         [
             "# Statuses, phases, causes and modifiers\n",
-            "Every planned case ends with exactly one of these statuses and the last phase that it reached.",
-            "The headline of a run is cases with `pass` over planned cases. A status that is *attempted*",
-            "says something of the model; a run with a status that makes it *incomplete* says so.\n",
+            "Each planned case ends with one status and its last phase. The headline of a run is passes over",
+            "planned cases. An *attempted* status is a fact of the model; *incomplete* marks the run.\n",
             table(("status", "attempted", "incomplete", "causes", "meaning"), rows),
             "## Phases\n",
-            "In the order of a case's life. `--timeout` replaces all of these deadlines by one.\n",
+            "In order. `--timeout` replaces all deadlines.\n",
             table(("phase", "deadline", "meaning"), phases),
             "## Causes\n",
             table(("cause", "refines", "meaning"), causes),
@@ -104,9 +103,9 @@ def metrics() -> str:
     return "\n".join(
         [
             "# Metrics\n",
-            "Values are stored in base units. How each one is measured is in [method](../method.md).\n",
-            "The tolerances of the [comparison](../comparison.md) are defaults; a policy may replace them.",
-            "A package [adds its own](../how-to/write-a-plugin.md#add-a-metric).\n",
+            "Values are in base units. [Method](../method.md) describes the measurements.\n",
+            "A policy may replace the tolerances of the [comparison](../comparison.md). A package may",
+            "[add metrics](../how-to/write-a-plugin.md#add-a-metric).\n",
             table(("metric", "unit", "better", "compared", "definition"), rows),
         ]
     )
@@ -139,7 +138,7 @@ def plugins() -> str:
         [
             "# Plugins and names\n",
             "## Entry-point groups\n",
-            "A package adds to torchgauge by naming an object under one of these groups.\n",
+            "A package extends torchgauge by an object in one of these groups.\n",
             table(("group", "built in"), rows),
             "## Configurations\n",
             table(("configuration", "backend", "meaning"), configurations),
@@ -221,7 +220,7 @@ def python_names() -> str:
     """Return the page of the library's functions and classes, and of the names that plugins import."""
     lines = [
         "# Python\n",
-        "The names of `torchgauge`, and those of `torchgauge.plugin`. Both lists are kept from now on.",
+        "The public names of `torchgauge` and `torchgauge.plugin`, which stay stable.",
         "See [use it from Python](../how-to/use-from-python.md). Times are in seconds, sizes in bytes.",
         "",
         "## torchgauge\n",
@@ -241,8 +240,7 @@ def python_names() -> str:
     ]
     lines += [
         "## torchgauge.plugin\n",
-        "What authors of devices, suites, scenarios, backends, metrics, checks, executors and publishers",
-        "import.\n",
+        "Names for authors of plugins.\n",
         table(("defined in", "names"), rows),
     ]
     return "\n".join(lines)
