@@ -180,7 +180,7 @@ def command_line() -> str:
     """The help text of every command, as click prints it."""
     parts = [
         "# Command line\n",
-        "Each command prints this text for `-h` or `--help`.\n",
+        "Texts of `--help`. A group of commands is followed by the sections of its commands.\n",
         help_of(cli, "torchgauge", None),
     ]
     for name, (module, _) in sorted(cli.verbs.items()):
@@ -213,6 +213,8 @@ def help_of(command: click.Command, name: str, parent: click.Context | None) -> 
     text = click.unstyle(command.get_help(context))
     text = re.sub(r"\n  -h, --help +Show this message and exit\.", "", text).rstrip()
     text = re.sub(r"\n\n(Options|Output):(?=\n\n|$)", "", text)
+    if isinstance(command, click.Group) and " " in name:  # its commands have sections of their own
+        text = re.sub(r"\n\n[A-Z][\w ]+:(?:\n  +[a-z].*)+", "", text)
     return f"```text\n{text}\n```\n"
 
 

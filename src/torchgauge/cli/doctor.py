@@ -21,7 +21,7 @@ from torchgauge.cli.options import PYTHON, store_option
     "--timeout", type=FiniteRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
 )
 @click.option("--quick", is_flag=True, help="fewer samples")
-@click.option("--no-calibration", is_flag=True, help="do not measure the device")
+@click.option("--no-calibration", is_flag=True, help="skip calibration")
 @JSON
 def command(**options: Any) -> None:
     """Print missing software and the commands that install it; exit 3 if a fix is needed.

@@ -38,32 +38,32 @@ STORES = click.option(
 PYTHON = click.option(
     "--python",
     metavar="PATH",
-    help="interpreter or environment of the workers (default: torchgauge's own)",
+    help="interpreter or environment of the workers",
 )
 
 NO_FALLBACK_CHECK = click.option(
     "--no-fallback-check",
     is_flag=True,
-    help="do not look for fallbacks to the host",
+    help="skip the check for host fallbacks",
 )
 
 
 ATTEMPTS = click.option(
     "--attempts",
     type=click.IntRange(1, 100),
-    help="attempts per case; a case whose status changes is flaky (1)",
+    help="attempts per case (1)",
 )
 
 MIXED_VERSIONS = click.option(
     "--mixed-versions",
     is_flag=True,
-    help="allow several versions of torch and torchgauge in one run",
+    help="allow several versions of torch and torchgauge",
 )
 
 DURATIONS = click.option(
     "--durations",
     metavar="PATH",
-    help="a store or a file of `plan --save-durations`, for shards of equal length",
+    help="store or file of `plan --save-durations`, for equal shards",
 )
 
 
@@ -81,11 +81,11 @@ def selectors(command: Command) -> Command:
         _list("--models", "names, globs or /regex/ instead of a tier"),
         _list(
             "--mode",
-            "inference,training or another scenario (default: the model's, else inference)",
+            "inference,training,... (default: the model's, else inference)",
         ),
         _list(
             "--config",
-            "configurations; an unknown name lists all (default: the model's, else eager,inductor)",
+            "configurations (default: the model's, else eager,inductor)",
         ),
         _list(
             "--dtype",
@@ -182,12 +182,12 @@ def measuring(command: Command) -> Command:
         click.option(
             "--precision",
             type=FiniteRange(0.0001, 1.0),
-            help="relative half-width of the interval to reach (0.01)",
+            help="relative half-width of the interval (0.01)",
         ),
         click.option(
             "--measure-seconds",
             type=FiniteRange(0.01),
-            help="measuring budget per case (2 in campaigns, else 3); slow steps may exceed it",
+            help="seconds of measuring per case (2 in campaigns, else 3)",
         ),
         click.option(
             "--timeout",
@@ -199,10 +199,10 @@ def measuring(command: Command) -> Command:
             type=Bytes(LEAST_WORKER),
             help="memory limit of a worker, such as 4G (default: 90 % of free)",
         ),
-        click.option("--no-accuracy", is_flag=True, help="do not check results before timing"),
-        click.option("--no-memory-probe", is_flag=True, help="do not measure peak memory"),
-        click.option("--no-warm-compile", is_flag=True, help="do not measure warm compilation"),
-        click.option("--no-calibration", is_flag=True, help="do not calibrate the machine"),
+        click.option("--no-accuracy", is_flag=True, help="skip accuracy checks"),
+        click.option("--no-memory-probe", is_flag=True, help="skip peak memory"),
+        click.option("--no-warm-compile", is_flag=True, help="skip warm compilation"),
+        click.option("--no-calibration", is_flag=True, help="skip calibration"),
     ]
     return _apply(options, command)
 
@@ -211,13 +211,13 @@ QUIET_WAIT = click.option(
     "--quiet-wait",
     metavar="SECONDS",
     type=FiniteRange(0.0),
-    help="extra measuring time of a group on a busy machine (10)",
+    help="extra time of a group on a busy machine (10)",
 )
 
 PREFETCH = click.option(
     "--prefetch",
     type=click.IntRange(1),
-    help="groups prepared at once; timing is exclusive (default: by cores and memory)",
+    help="groups prepared at once (default: by cores and memory)",
 )
 
 
@@ -228,12 +228,12 @@ def campaigning(command: Command) -> Command:
         click.option(
             "--cold-compile",
             metavar="all|none|1/N",
-            help="models whose cold compilation is timed (default: 1/14, each every two weeks)",
+            help="share of models with timed cold compilation (1/14)",
         ),
         click.option(
             "--compile-cache",
             metavar="DIR|none",
-            help="folder of kept code (or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
+            help="folder of kept code (or TORCHGAUGE_COMPILE_CACHE)",
         ),
         NO_FALLBACK_CHECK,
         PREFETCH,

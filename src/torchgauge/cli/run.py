@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 @EXPECTATIONS
 @campaigning
 @DURATIONS
-@click.option(
-    "--budget", type=Seconds(), help="stop after about this long (30m, 2h), most valuable cases first"
-)
+@click.option("--budget", type=Seconds(), help="stop after this time (30m, 2h); most valuable cases first")
 @ATTEMPTS
 @store_option("where results go")
 @EXECUTOR

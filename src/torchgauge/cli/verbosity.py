@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def verbosity(command: Command) -> Command:
     """Add ``-q`` and ``-v``."""
     for option in (
-        click.option("-v", "--verbose", is_flag=True, help="print every number and each phase"),
+        click.option("-v", "--verbose", is_flag=True, help="print every number and phase"),
         click.option("-q", "--quiet", is_flag=True, help="print errors and the summary only"),
     ):
         command = option(command)

@@ -22,7 +22,7 @@ def command(
 ) -> None:
     """Decide whether a pull request may use a pool, and for which commit.
 
-    Take --config from the base of the pull request. Outputs: `allowed` (true or false) and `head-sha`,
+    Take --config from the base. Outputs: `allowed` (true or false) and `head-sha`,
     which the job must check out. Exit 0 either way; 3 without outputs if the API fails.
 
     Example: torchgauge ci allowed --pool npu

@@ -16,7 +16,7 @@ def campaign(what: str = "the plan") -> Callable[[Callable[..., Any]], Callable[
             "--campaign-digest",
             default="",
             envvar="TORCHGAUGE_CAMPAIGN_DIGEST",
-            help="digest that `ci plan` printed (or TORCHGAUGE_CAMPAIGN_DIGEST)",
+            help="digest of `ci plan` (or TORCHGAUGE_CAMPAIGN_DIGEST)",
         )
         file = click.option(
             "--campaign", "campaign_file", default="campaign.json", show_default=True, help=what
