@@ -180,7 +180,7 @@ def command_line() -> str:
     """The help text of every command, as click prints it."""
     parts = [
         "# Command line\n",
-        "Texts of `--help`. A group of commands is followed by the sections of its commands.\n",
+        "Texts of `--help`. Groups list their commands below.\n",
         help_of(cli, "torchgauge", None),
     ]
     for name, (module, _) in sorted(cli.verbs.items()):
