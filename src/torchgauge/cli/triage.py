@@ -90,7 +90,7 @@ def _since(text: str | None, stores: tuple[str, ...]) -> str | float | None:
 
     if not text:
         return None
-    opened = [Store.open(path) for path in stores if _plain_name(text)]
+    opened = [Store.open(path) for path in stores if "/" not in text and not text.startswith(".")]
     if any(store.is_published(text) for store in opened):
         return text
     moment = moment_of(text)
@@ -102,7 +102,3 @@ def _since(text: str | None, stores: tuple[str, ...]) -> str | float | None:
         return resolve(text, [run.run_id for run in in_time], "finished run")
     except UnknownNameError:
         return text  # neither: whoever reads the rows says so
-
-
-def _plain_name(text: str) -> bool:
-    return "/" not in text and not text.startswith(".")

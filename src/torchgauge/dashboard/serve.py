@@ -39,25 +39,22 @@ class QuietHandler(SimpleHTTPRequestHandler):
     def send_head(self) -> BytesIO | BinaryIO | None:
         """Text goes out under gzip where the browser takes it, as page hosts send it."""
         try:
-            return self._sent()
+            name = self.translate_path(self.path)
+            path = Path(name) / "index.html" if name.endswith("/") else Path(name)
+            wanted = "gzip" in self.headers.get("Accept-Encoding", "")
+            if not wanted or path.suffix not in COMPRESSED or not path.is_file():
+                return super().send_head()
+            data = gzip.compress(path.read_bytes(), 6, mtime=0)
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", self.guess_type(str(path)))
+            self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(data)))
+            self.send_header("Vary", "Accept-Encoding")
+            self.end_headers()
+            return BytesIO(data)
         except (OSError, ValueError):  # a name that no file can have: too long, or with a zero byte in it
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
-
-    def _sent(self) -> BytesIO | BinaryIO | None:
-        name = self.translate_path(self.path)
-        path = Path(name) / "index.html" if name.endswith("/") else Path(name)
-        wanted = "gzip" in self.headers.get("Accept-Encoding", "")
-        if not wanted or path.suffix not in COMPRESSED or not path.is_file():
-            return super().send_head()
-        data = gzip.compress(path.read_bytes(), 6, mtime=0)
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", self.guess_type(str(path)))
-        self.send_header("Content-Encoding", "gzip")
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Vary", "Accept-Encoding")
-        self.end_headers()
-        return BytesIO(data)
 
     def list_directory(self, path: object) -> None:
         """A folder without a page is none: hosts of static pages list no folders."""

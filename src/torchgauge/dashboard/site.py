@@ -234,24 +234,6 @@ def _write(writer: SiteWriter, builders: Iterable[Callable[[Of], Files]], made_o
 
 def _context(data: SiteData, base_url: str) -> SiteContext:
     freshness = freshness_of(data.latest, data.recent, data.environments, data.now)
-    site = {
-        "version": __version__,
-        "generated": units.moment(data.now),
-        "freshness": freshness,
-        "empty": not data.latest.entries,
-        "compared": (data.store.path / "comparisons").is_dir(),
-        "pages": _navigation(data),
-        "device_pages": True,
-        "base_url": base_url,
-        "notices": device_notices(freshness, lost_nights(data.latest)),
-    }
-    context = SiteContext(**vars(data), renderer=Renderer(site), base_url=base_url, freshness=freshness)
-    if available():
-        context.renderer.card = next(iter(context.pictures.drawn), None)
-    return context
-
-
-def _navigation(data: SiteData) -> tuple[tuple[str, str], ...]:
     latest = data.latest
     subjects = {workload.subject for workload in latest.workloads}
     left_out = {name for name, subject in _ONLY_WITH.items() if subject not in subjects}
@@ -261,7 +243,21 @@ def _navigation(data: SiteData) -> tuple[tuple[str, str], ...]:
         left_out.add(features.INDEX)
     if not scorecard.devices_with_scorecards(latest):
         left_out.add(scorecard.INDEX)
-    return tuple((name, title) for name, title in NAVIGATION if name not in left_out)
+    site = {
+        "version": __version__,
+        "generated": units.moment(data.now),
+        "freshness": freshness,
+        "empty": not data.latest.entries,
+        "compared": (data.store.path / "comparisons").is_dir(),
+        "pages": tuple((name, title) for name, title in NAVIGATION if name not in left_out),
+        "device_pages": True,
+        "base_url": base_url,
+        "notices": device_notices(freshness, lost_nights(data.latest)),
+    }
+    context = SiteContext(**vars(data), renderer=Renderer(site), base_url=base_url, freshness=freshness)
+    if available():
+        context.renderer.card = next(iter(context.pictures.drawn), None)
+    return context
 
 
 def _report(target: Path, data: SiteData, sizes: Mapping[str, int], digest: str) -> SiteReport:

@@ -62,7 +62,15 @@ def writing_site(target: Path) -> Iterator[SiteWriter]:
     """A writer whose files become ``target`` at the end, unless an exception leaves what was there."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with held(target.parent):  # a folder without an owner yet is no killed build's
-        _sweep(target)
+        # Remove what a killed build left: folders that no living process holds.
+        for left in target.parent.glob(f".{target.name}.*.new"):
+            with suppress(OSError):
+                descriptor = os.open(left, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left, ignore_errors=True)
+                finally:
+                    os.close(descriptor)
         aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
         aside.mkdir()
         lock = os.open(aside, os.O_RDONLY | os.O_CLOEXEC)
@@ -93,25 +101,21 @@ def _remove(folder: str) -> None:
     os.rmdir(folder)  # noqa: PTH106
 
 
-def _sweep(target: Path) -> None:
-    """Remove what a killed build left: folders that no living process holds."""
-    for left in target.parent.glob(f".{target.name}.*.new"):
-        with suppress(OSError):
-            descriptor = os.open(left, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
-            finally:
-                os.close(descriptor)
-
-
 def _swap(aside: Path, target: Path) -> None:
     """Put ``aside`` in the place of ``target``; what was there is in the place of ``aside`` afterwards."""
     with held(target.parent):
         if not target.exists():
             aside.rename(target)
         elif not _exchange(aside, target):
-            _two_renames(aside, target)
+            # The same in two steps; a kill between them leaves the old site in the folder ``.NAME.*.old``.
+            old = aside.with_suffix(".old")
+            target.rename(old)
+            try:
+                aside.rename(target)
+            except BaseException:
+                old.rename(target)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _exchange(first: Path, second: Path) -> bool:
@@ -120,15 +124,3 @@ def _exchange(first: Path, second: Path) -> bool:
     if rename is None:
         return False
     return bool(rename(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE) == 0)
-
-
-def _two_renames(aside: Path, target: Path) -> None:
-    """The same in two steps; a kill between them leaves the old site in the folder ``.NAME.*.old``."""
-    old = aside.with_suffix(".old")
-    target.rename(old)
-    try:
-        aside.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

@@ -48,7 +48,7 @@ def _row(row: Row) -> Row:
         "store": "",
         "torch_version": row["torch_version"] or "",
         "shape": _shape(row["shape"]),
-        "facts": row["facts"] if _is_object(row["facts"]) else "{}",
+        "facts": row["facts"] if isinstance(_value(row["facts"]), dict) else "{}",
         "expected": row["expected"] if row["expected"] in _STATUSES else None,
     }
 
@@ -58,10 +58,6 @@ def _shape(text: str) -> str:
     values = _value(text)
     whole = isinstance(values, dict) and all(type(value) is int for value in values.values())
     return text if whole else "{}"
-
-
-def _is_object(text: str | None) -> bool:
-    return isinstance(_value(text), dict)
 
 
 def _one_torch(rows: list[Row]) -> tuple[list[Row], list[str]]:

@@ -79,7 +79,10 @@ def import_safety(
     """
     given = environment or {}
     first = _import(python, True, timeout, (), given)
-    extensions = _extensions(first, name, devices)
+    # The extensions of the device; all where none is called after it and one of them may have made it.
+    named = tuple(item for item in first.extensions if not name or _belongs(item, name, devices))
+    made = first.torch.privateuse1 if first.torch is not None else name
+    extensions = named if named or made != name else first.extensions
     hidden, arranged = _without_stack({**passed(), **given}, devices)
     ways = {
         Way.AS_IT_IS: (True, (), given, "every extension is loaded"),
@@ -110,13 +113,6 @@ def _import(
     python: str, autoload: bool, timeout: float, options: tuple[str, ...], environment: Mapping[str, str]
 ) -> ProbeReport:
     return probe_once(python, autoload, timeout, ("--import-only", *options), environment)
-
-
-def _extensions(report: ProbeReport, name: str, devices: Sequence[Device]) -> tuple[Extension, ...]:
-    """The extensions of the device; all where none is called after it and one of them may have made it."""
-    named = tuple(item for item in report.extensions if not name or _belongs(item, name, devices))
-    made = report.torch.privateuse1 if report.torch is not None else name
-    return named if named or made != name else report.extensions
 
 
 def _belongs(item: Extension, name: str, devices: Sequence[Device]) -> bool:

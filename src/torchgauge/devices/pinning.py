@@ -54,7 +54,15 @@ def pin(placement: Placement, system: Path = SYSTEM) -> dict[str, Scalar]:
         raise PinningError(f"no CPU is both in {placement.cpus!r} and on NUMA node {placement.numa}")
     if wanted != allowed:
         os.sched_setaffinity(0, wanted)
-    return {"cpus": format_cpus(sorted(wanted)), **_nodes_of(wanted, system)}
+    nodes = []
+    for path in sorted((system / "node").glob("node[0-9]*")):
+        number = int(path.name.removeprefix("node"))
+        try:
+            if _node(number, system) & wanted:
+                nodes.append(number)
+        except PinningError:
+            continue
+    return {"cpus": format_cpus(sorted(wanted)), **({"numa_nodes": format_cpus(nodes)} if nodes else {})}
 
 
 def set_threads(placement: Placement, default: int | None, share: int = 1) -> dict[str, Scalar]:
@@ -105,15 +113,3 @@ def _siblings(cpu: int, system: Path) -> set[int]:
         return set(parse_cpus(path.read_text(encoding="ascii").strip()))
     except (OSError, ValueError):
         return {cpu}
-
-
-def _nodes_of(cpus: set[int], system: Path) -> dict[str, Scalar]:
-    nodes = []
-    for path in sorted((system / "node").glob("node[0-9]*")):
-        number = int(path.name.removeprefix("node"))
-        try:
-            if _node(number, system) & cpus:
-                nodes.append(number)
-        except PinningError:
-            continue
-    return {"numa_nodes": format_cpus(nodes)} if nodes else {}

@@ -306,7 +306,13 @@ def _report_of(report: ProbeReport, stages: list[tuple[str, Any]], ending: Endin
         return replace(report, trouble=_no_python(report, ending))
     state = ProbeState.NO_TORCH if raised is not None and raised["no_torch"] else ProbeState.BROKEN
     report = replace(report, state=state)
-    return replace(report, trouble=_trouble(report, doing, raised, ending))
+    if raised is not None:
+        chain = tuple(raised["chain"])
+        cause = chain[-1].splitlines()[0] if chain else "an exception without a message"
+    else:
+        chain = ()
+        cause = f"the interpreter {how_it_ended(ending)} during: {doing}"
+    return replace(report, trouble=Trouble(cause, doing, chain, ending.output, _fix(report)))
 
 
 def _absorb(report: ProbeReport, stage: str, data: Any) -> ProbeReport:
@@ -349,16 +355,6 @@ def _no_python(report: ProbeReport, ending: Ending) -> Trouble:
         ending.output,
         fix,
     )
-
-
-def _trouble(report: ProbeReport, doing: str, raised: dict[str, Any] | None, ending: Ending) -> Trouble:
-    if raised is not None:
-        chain = tuple(raised["chain"])
-        cause = chain[-1].splitlines()[0] if chain else "an exception without a message"
-    else:
-        chain = ()
-        cause = f"the interpreter {how_it_ended(ending)} during: {doing}"
-    return Trouble(cause, doing, chain, ending.output, _fix(report))
 
 
 def _exit_problem(ending: Ending) -> str:

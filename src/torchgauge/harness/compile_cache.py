@@ -107,7 +107,9 @@ def identity_of(environment: Environment, cpuinfo: Path = Path("/proc/cpuinfo"))
         for head, _, rest in [name.partition(".")]
         if name == _LIBC or (head not in _LEFT_OUT and not rest.startswith(_COUNTS))
     }
-    return {**found, "device": environment.device, "instructions": _instructions(cpuinfo)}
+    # A digest of the processor's instruction sets, which a virtual machine may hide; "" where unknown.
+    family, sets = instruction_sets(cpuinfo)
+    return {**found, "device": environment.device, "instructions": digest(sorted(sets)) if family else ""}
 
 
 @dataclass(frozen=True)
@@ -372,9 +374,3 @@ def _forget_others(fresh: Path, source: Path, target: Path) -> None:
         if not (source.parent / other.name).exists():
             with suppress(OSError):
                 other.unlink()
-
-
-def _instructions(cpuinfo: Path) -> str:
-    """A digest of the processor's instruction sets, which a virtual machine may hide; "" where unknown."""
-    family, sets = instruction_sets(cpuinfo)
-    return digest(sorted(sets)) if family else ""

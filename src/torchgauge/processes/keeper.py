@@ -53,7 +53,10 @@ def main(lifeline: int, answer: int, remove: list[str], command: list[str]) -> N
     _close_all_but(lifeline, woken, wakeup)
     status = _wait(pid, lifeline, woken)
     process_tree.kill_descendants(0.0)
-    if _is_over(lifeline):  # else torchgauge looks at what was said so far
+    # Whether torchgauge is gone.
+    waiting = select.poll()
+    waiting.register(lifeline, 0)
+    if bool(waiting.poll(0)):  # else torchgauge looks at what was said so far
         _remove(remove)
     if status is None:
         os._exit(1)
@@ -118,13 +121,6 @@ def _wait(pid: int, lifeline: int, woken: int) -> int | None:
         if lifeline in ready:
             waiting.unregister(lifeline)
             until = time.monotonic() + GRACE_S
-
-
-def _is_over(lifeline: int) -> bool:
-    """Whether torchgauge is gone."""
-    waiting = select.poll()
-    waiting.register(lifeline, 0)
-    return bool(waiting.poll(0))
 
 
 def _end_like(status: int) -> NoReturn:

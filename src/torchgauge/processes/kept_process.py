@@ -53,7 +53,10 @@ class KeptProcess(subprocess.Popen[bytes]):
         pass_fds: Sequence[int] = (),
         **streams: Any,
     ) -> None:
-        lifeline = _lifeline()
+        # The end to read of this process's lifeline; a fork of this process gets one of its own.
+        if not _LIFELINE or _LIFELINE[0][0] != os.getpid():
+            _LIFELINE[:] = [(os.getpid(), *os.pipe())]
+        lifeline = _LIFELINE[0][1]
         answer, tells = os.pipe()
         words = [str(lifeline), str(tells), json.dumps([*remove, *_SCRATCH]), *command]
         try:
@@ -185,10 +188,3 @@ def run(
             raise
     text = [(each or b"").decode("utf-8", "replace") for each in (said, complained)]
     return subprocess.CompletedProcess(list(command), child.returncode, *text)
-
-
-def _lifeline() -> int:
-    """The end to read of this process's lifeline; a fork of this process gets one of its own."""
-    if not _LIFELINE or _LIFELINE[0][0] != os.getpid():
-        _LIFELINE[:] = [(os.getpid(), *os.pipe())]
-    return _LIFELINE[0][1]

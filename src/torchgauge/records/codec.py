@@ -52,14 +52,10 @@ class RecordError(ValueError):
 
 def digest(value: object) -> str:
     """Sixteen hex digits of SHA-256 over the canonical JSON of ``value``."""
-    return hashlib.sha256(_canonical(value)).hexdigest()[:16]
+    return hashlib.sha256(_canonical_text(value).encode()).hexdigest()[:16]
 
 
 _canonical_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-
-
-def _canonical(value: object) -> bytes:
-    return _canonical_text(value).encode()
 
 
 def to_plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ class Attempts:
 
     def add(self, again: Again, result: Result) -> EarlierAttempt:
         """Keep ``result``, whose case is attempted ``again``; the record with its number."""
-        said = EarlierAttempt(again, self._numbered(result))
+        said = EarlierAttempt(again, _next(result, self.earlier.get(result.case.key, [])))
         self.restore(said)
         return said
 
@@ -67,9 +67,6 @@ class Attempts:
         return any(
             (each.log, each.started_at) == (result.log, result.started_at) for each in known if each.log
         )
-
-    def _numbered(self, result: Result) -> Result:
-        return _next(result, self.earlier.get(result.case.key, []))
 
 
 def attempt_of(result: Result, again: Again | None = None) -> Attempt:

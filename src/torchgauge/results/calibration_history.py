@@ -150,7 +150,13 @@ def compare(series: Series, now: Summary, machine: Machine, history: Sequence[Pa
         return Comparison(Word.NO_HISTORY, len(chosen))
     logs = [math.log(past.values[series]) for past in chosen]
     usual = statistics.median(logs)
-    margin = _margin(logs, now)
+    # Half the width of the interval of the change, in logarithms.
+    from scipy import special
+
+    n = len(logs)
+    within = variance_of(now.low, now.high, now.confidence) or 0.0
+    error = math.sqrt(spread(logs) ** 2 * (1 + math.pi / (2 * n)) + within)
+    margin = float(special.stdtrit(n - 1, 1 - LEVEL)) * error
     change = math.log(now.median) - usual
     return Comparison(
         _word(change, margin, now.better),
@@ -169,16 +175,6 @@ def _word(change: float, margin: float, better: Better) -> Word:
     if worse is not None and (said.more or said.less):
         return Word.SLOWER if worse else Word.FASTER
     return Word.TOO_NOISY if margin > WIDEST else Word.AS_USUAL
-
-
-def _margin(logs: Sequence[float], now: Summary) -> float:
-    """Half the width of the interval of the change, in logarithms."""
-    from scipy import special
-
-    n = len(logs)
-    within = variance_of(now.low, now.high, now.confidence) or 0.0
-    error = math.sqrt(spread(logs) ** 2 * (1 + math.pi / (2 * n)) + within)
-    return float(special.stdtrit(n - 1, 1 - LEVEL)) * error
 
 
 def spread(values: Sequence[float]) -> float:

@@ -222,7 +222,12 @@ class Journal:
 
     def _recover(self) -> None:
         try:
-            self._scan()
+            with self.path.open("rb") as stream:
+                for record, end in _records(stream, self.path):
+                    self._length, self._next = end, record.n + 1
+                    if record.kind is Kind.RESULT:
+                        self._done[record.case_key] = None
+                    self._state = record.payload().state if record.kind is Kind.END else None
             torn = os.fstat(self._descriptor).st_size - self._length
             if torn:
                 self._keep_aside(torn)
@@ -234,14 +239,6 @@ class Journal:
                 f"the journal {self.path} cannot be recovered: {error.strerror or error}",
                 hint="free disk space or fix the disk, then repeat; nothing was lost",
             ) from error
-
-    def _scan(self) -> None:
-        with self.path.open("rb") as stream:
-            for record, end in _records(stream, self.path):
-                self._length, self._next = end, record.n + 1
-                if record.kind is Kind.RESULT:
-                    self._done[record.case_key] = None
-                self._state = record.payload().state if record.kind is Kind.END else None
 
     def _keep_aside(self, count: int) -> None:
         torn = os.pread(self._descriptor, count, self._length)

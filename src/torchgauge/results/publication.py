@@ -85,7 +85,15 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None, *, ag
         with uncollected():
             found = _survey(folder)
         if found.state in CUT_SHORT:
-            found.never_reached = _never_reached(plan, found)
+            # Rows for the planned cases that a run did not reach, or of which it made too few attempts.
+            cause, reason = CUT_SHORT[found.state or RunState.INTERRUPTED]
+            rows = [
+                found.attempts.give_up(planned.case.key) or unreached_row(plan, planned, cause, reason)
+                for planned in plan.cases
+                if planned.case.key not in found.statuses
+            ]
+            found.statuses.update({row.case.key: row.status.value for row in rows})
+            found.never_reached = rows
         _check_complete(plan, found)
         hint = f"{FREE}, then: {publish_command(folder.run_id, store.path)}"
         with uncollected(), ExitStack() as stack, storage_errors(store.path / "tables", hint):
@@ -259,21 +267,6 @@ def unreached_row(plan: Plan, planned: PlannedCase, cause: Cause, reason: str) -
         reason=reason,
         reproduce=shlex.join(["torchgauge", "repro", planned.case.id]),
     )
-
-
-def _never_reached(plan: Plan, found: _Survey) -> list[Result]:
-    """Rows for the planned cases that a run did not reach, or of which it made too few attempts.
-
-    They are not in its journal.
-    """
-    cause, reason = CUT_SHORT[found.state or RunState.INTERRUPTED]
-    rows = [
-        found.attempts.give_up(planned.case.key) or unreached_row(plan, planned, cause, reason)
-        for planned in plan.cases
-        if planned.case.key not in found.statuses
-    ]
-    found.statuses.update({row.case.key: row.status.value for row in rows})
-    return rows
 
 
 def _check_complete(plan: Plan, found: _Survey) -> None:

@@ -136,7 +136,11 @@ def _found(values: pd.Series[Any], condition: Condition) -> pd.Series[bool]:
         found = _ORDER[condition.operator](values, _typed(column, text))
         return _certain(found)
     if pa.types.is_list(column.type):
-        equal = _contains(values, text)
+        pattern = re.compile(_glob(text))
+        matches = [
+            any(pattern.fullmatch(item) for item in items) if text else not items for items in values.tolist()
+        ]
+        equal = pd.Series(matches, index=values.index, dtype=bool)
     elif not text:
         equal = values.isna()
     elif _is_glob(text):
@@ -144,14 +148,6 @@ def _found(values: pd.Series[Any], condition: Condition) -> pd.Series[bool]:
     else:
         equal = _certain(values == _typed(column, text))
     return equal if condition.operator == "=" else ~equal
-
-
-def _contains(values: pd.Series[Any], text: str) -> pd.Series[bool]:
-    pattern = re.compile(_glob(text))
-    matches = [
-        any(pattern.fullmatch(item) for item in items) if text else not items for items in values.tolist()
-    ]
-    return pd.Series(matches, index=values.index, dtype=bool)
 
 
 def _certain(found: pd.Series[Any]) -> pd.Series[bool]:

@@ -194,7 +194,7 @@ def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     if n == 1:
         return Estimate(estimate, None, None, 1, confidence, TOO_FEW)
     picks = np.random.default_rng(SEED).integers(0, n, size=(RESAMPLES, n))
-    low, high = np.quantile(numbers[picks].mean(axis=1), _tails(confidence))
+    low, high = np.quantile(numbers[picks].mean(axis=1), ((1 - confidence) / 2, (1 + confidence) / 2))
     return Estimate(estimate, float(low), float(high), n, confidence, BOOTSTRAP)
 
 
@@ -241,10 +241,6 @@ def _rank(n: int, confidence: float) -> int:
         term = term * (n - rank) // (rank + 1)
         rank += 1
     return rank
-
-
-def _tails(confidence: float) -> tuple[float, float]:
-    return (1 - confidence) / 2, (1 + confidence) / 2
 
 
 def _exp(logs: Estimate) -> Estimate:

@@ -210,19 +210,6 @@ def _placed(
     without_lender: WithoutLender | None,
 ) -> ModelEntry:
     """The entry of ``model``, with the points of its sweep and what another suite lends it."""
-    _check_words(document, at, model)
-    entry = replace(_entry(model), points=points(document, at, model.axes, model.exclude, _sizes(model)))
-    if model.of is None:
-        return entry
-    try:
-        return lent(document, at, suite, entry)
-    except NoLenderError as error:
-        if without_lender is None:
-            raise
-        return without_lender(entry, error)
-
-
-def _check_words(document: Document, at: str, model: ModelFields[msgspec.Struct]) -> None:
     for kind in ("modes", "configurations", "axes") if model.framework == CHECK else ():
         if getattr(model, kind):
             raise refuse(document, f"{at}.{kind}", f"a check has no {kind}", "remove it")
@@ -237,6 +224,15 @@ def _check_words(document: Document, at: str, model: ModelFields[msgspec.Struct]
             raise refuse(
                 document, f"{at}.modes[{index}]", f"the model has no batch for {mode!r}", "add it to batch"
             )
+    entry = replace(_entry(model), points=points(document, at, model.axes, model.exclude, _sizes(model)))
+    if model.of is None:
+        return entry
+    try:
+        return lent(document, at, suite, entry)
+    except NoLenderError as error:
+        if without_lender is None:
+            raise
+        return without_lender(entry, error)
 
 
 def _sizes(model: ModelFields[msgspec.Struct]) -> dict[str, int]:

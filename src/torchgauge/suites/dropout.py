@@ -32,11 +32,7 @@ def silence_config(config: Any) -> tuple[str, ...]:
     for name, value in list(vars(config).items()):
         if hasattr(value, "to_dict") and hasattr(value, "model_type"):
             changed += silence_config(value)
-        elif isinstance(value, float) and value != 0 and _is_dropout(name):
+        elif isinstance(value, float) and value != 0 and ("drop" in name or name.endswith("_pdrop")):
             setattr(config, name, 0.0)
             changed.append(name)
     return tuple(changed)
-
-
-def _is_dropout(name: str) -> bool:
-    return "drop" in name or name.endswith("_pdrop")

@@ -255,7 +255,11 @@ class Copies:
     def of(self, value: Any) -> Any:
         """Return the copy of ``value``."""
         if type(value) in weakref.ProxyTypes:
-            return self._of_proxy(value)
+            try:
+                referent = value.__repr__.__self__  # a bound method is the one way to what a proxy stands for
+            except ReferenceError:
+                return value
+            return weakref.proxy(self._referent(referent))
         if isinstance(value, ATOMS):
             return value
         if id(value) in self.memo:
@@ -293,13 +297,6 @@ class Copies:
             if copied is not value or not isinstance(value, torch.nn.Module):  # weights are never shared
                 return copied
         return self._of_object(value)
-
-    def _of_proxy(self, value: Any) -> Any:
-        try:
-            referent = value.__repr__.__self__  # a bound method is the one way to what a proxy stands for
-        except ReferenceError:
-            return value
-        return weakref.proxy(self._referent(referent))
 
     def _of_object(self, value: Any) -> Any:
         kind = type(value)

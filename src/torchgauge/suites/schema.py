@@ -58,7 +58,13 @@ def _explained(document: Document, kind: Any, message: str) -> DataFileError:
     problem, path = (match["problem"], match["path"]) if match else (message, "$")
     if unknown := _UNKNOWN.match(problem):
         name = unknown["name"]
-        known = _fields_at(kind, path)
+        # Names of the fields that the structure at ``path`` may have; empty where there is no structure.
+        with _ONE_AT_A_TIME:
+            here: Any = msgspec.inspect.type_info(kind)
+        for step in _STEP.finditer(path.removeprefix("$")):
+            here = _below(here, step["name"])
+        here = _structure_of(here)
+        known = [item.encode_name for item in here.fields] if here is not None else []
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         meant = f"; did you mean {' or '.join(close)}?" if close else ""
         at = _with_keys(document, kind, message, path)
@@ -93,16 +99,6 @@ def _with_keys(document: Document, kind: Any, message: str, path: str) -> str:
             if str(error) == message:
                 return f"{parent}.{key}{rest}"
     return path
-
-
-def _fields_at(kind: Any, path: str) -> list[str]:
-    """Names of the fields that the structure at ``path`` may have; empty where there is no structure."""
-    with _ONE_AT_A_TIME:
-        here: Any = msgspec.inspect.type_info(kind)
-    for step in _STEP.finditer(path.removeprefix("$")):
-        here = _below(here, step["name"])
-    here = _structure_of(here)
-    return [item.encode_name for item in here.fields] if here is not None else []
 
 
 def _below(here: Any, name: str | None) -> Any:

@@ -112,7 +112,14 @@ class ToleranceTable:
     ) -> ExceptionFields | None:
         """The first exception that fits ``workload`` run so; None where there is none."""
         fitting = (
-            item for item in self.fields.exceptions if _applies(item, workload, backend, configuration)
+            item
+            for item in self.fields.exceptions
+            if matches(item.suite, workload.suite)
+            and matches(item.model, workload.model)
+            and matches(item.mode, workload.mode)
+            and matches(item.dtype, workload.dtype)
+            and matches(item.backend, backend)
+            and matches(item.configuration, configuration)
         )
         return next(fitting, None)
 
@@ -189,14 +196,3 @@ def _workloads(models: Mapping[str, Sequence[ModelEntry]]) -> Iterator[tuple[Wor
             for mode in entry.batch:
                 for dtype in DTYPES:
                     yield Workload(suite, entry.name, mode, dtype), entry
-
-
-def _applies(item: ExceptionFields, workload: Workload, backend: str, configuration: str) -> bool:
-    return (
-        matches(item.suite, workload.suite)
-        and matches(item.model, workload.model)
-        and matches(item.mode, workload.mode)
-        and matches(item.dtype, workload.dtype)
-        and matches(item.backend, backend)
-        and matches(item.configuration, configuration)
-    )

@@ -34,7 +34,9 @@ def define_missing_schemas() -> tuple[str, ...]:
         return ()
     import torch
 
-    _forget_half_imported()
+    # Drop the submodules that an earlier, failed import of torchvision left behind.
+    for name in [name for name in sys.modules if name.startswith("torchvision.")]:
+        del sys.modules[name]
     library = torch.library.Library("torchvision", "FRAGMENT")
     for schema in _SCHEMAS:
         if not _defined(schema.partition("(")[0]):
@@ -69,9 +71,3 @@ def _defined(operator: str) -> bool:
     import torch
 
     return hasattr(torch.ops.torchvision, operator)
-
-
-def _forget_half_imported() -> None:
-    """Drop the submodules that an earlier, failed import of torchvision left behind."""
-    for name in [name for name in sys.modules if name.startswith("torchvision.")]:
-        del sys.modules[name]

@@ -129,7 +129,10 @@ def parse_config(text: str, file: str = CONFIG_FILE) -> Config:
 def config_of(document: Document) -> Config:
     """The configuration that ``document`` holds; raises :class:`torchgauge.errors.DataFileError`."""
     for path, text in _texts(document.value, "$"):
-        _check_text(document, path, text)
+        problem = "an expression of GitHub Actions is not allowed: it would be run where the text is used"
+        _require(_EXPRESSION not in text, document, path, problem, "write the value itself")
+        problem = f"a character that cannot be seen is in {text!r}"
+        _require(text.isprintable(), document, path, problem, "one line of plain text")
     fields = convert(document, ConfigFields)
     if fields.version != 1:
         raise refuse(document, "$.version", f"version {fields.version} is not known", "version: 1")
@@ -170,13 +173,6 @@ def _require(fine: object, document: Document, path: str, problem: str, hint: st
     """Raise where what stands at ``path`` is not ``fine``."""
     if not fine:
         raise refuse(document, path, problem, hint)
-
-
-def _check_text(document: Document, path: str, text: str) -> None:
-    problem = "an expression of GitHub Actions is not allowed: it would be run where the text is used"
-    _require(_EXPRESSION not in text, document, path, problem, "write the value itself")
-    problem = f"a character that cannot be seen is in {text!r}"
-    _require(text.isprintable(), document, path, problem, "one line of plain text")
 
 
 def _pool(document: Document, index: int, fields: PoolFields, whole: ConfigFields, budget_s: float) -> Pool:

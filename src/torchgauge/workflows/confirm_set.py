@@ -138,7 +138,7 @@ def _answers(
             refused.append(f"{shown}: {error.detail}")
             continue
         for each in held.outcomes:
-            key = _key_of(each)
+            key = each.case_key, each.metric, each.machine, each.good_run, each.suspect_run
             own = held.pool != "" and pools.get(key) == held.pool
             problem = _problem(each, waiting.get(key), own, rules.policy)
             if problem:
@@ -204,10 +204,6 @@ def _is_news(each: Suspicion, answer: TrendOutcome) -> bool:
 def _key(each: Suspicion) -> _Key:
     series = each.series
     return series.case_key, series.metric, series.machine, each.good.run_id, each.suspect.run_id
-
-
-def _key_of(each: TrendOutcome) -> _Key:
-    return each.case_key, each.metric, each.machine, each.good_run, each.suspect_run
 
 
 def _no_machine(*_: object) -> Reading:

@@ -219,7 +219,13 @@ def select_cases(choice: CampaignChoice, devices: Mapping[str, Device]) -> Work:
     found: dict[str, tuple[Group, ...]] = {}
     for name in devices:
         try:
-            found[name] = select_groups(_selection(choice, name), devices, suites)
+            chosen = {
+                **vars(choice),
+                "configurations": choice.configs,
+                "configuration_file": choice.config_file or None,
+            }
+            del chosen["configs"], chosen["config_file"]
+            found[name] = select_groups(Selection(devices=(name,), **chosen), devices, suites)
         except NothingSelectedError:
             found[name] = ()
     return Work(found, digest_of(choice, suites), parameters_of(suites))
@@ -311,16 +317,6 @@ def notes_of(plan: CampaignPlan, config: Config) -> list[str]:
                 f" take {pool.budget_s / 60:.0f}; give it more shards or a larger budget"
             )
     return notes
-
-
-def _selection(choice: CampaignChoice, device: str) -> Selection:
-    chosen = {
-        **vars(choice),
-        "configurations": choice.configs,
-        "configuration_file": choice.config_file or None,
-    }
-    del chosen["configs"], chosen["config_file"]
-    return Selection(devices=(device,), **chosen)
 
 
 def _leg(plan: CampaignPlan, planned: PoolPlan, shard: ShardPlan, pool: Pool) -> Leg:

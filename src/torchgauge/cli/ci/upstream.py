@@ -52,7 +52,16 @@ def command(**options: Any) -> None:
     if not options["relay"] and not options["hud"]:
         raise UsageError("nothing is to be reported", hint="--relay, --hud-v3 DIR, or both")
     if options["hud"]:
-        _write_hud(options)
+        from pathlib import Path
+
+        from torchgauge.results.interchange.formats import export_run
+        from torchgauge.results.interchange.hud_v3 import FORM
+
+        store, names = _runs(options)
+        folder = Path(options["hud"])
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            say(export_run(store, name, FORM, folder / f"{name}.json", options["benchmark"]).files)
     if options["relay"]:
         _relay(options)
 
@@ -69,19 +78,6 @@ def _runs(options: dict[str, Any]) -> tuple[Any, list[str]]:
     if not names:
         raise NothingSelectedError("the store has no run", hint="torchgauge run makes one")
     return store, names
-
-
-def _write_hud(options: dict[str, Any]) -> None:
-    from pathlib import Path
-
-    from torchgauge.results.interchange.formats import export_run
-    from torchgauge.results.interchange.hud_v3 import FORM
-
-    store, names = _runs(options)
-    folder = Path(options["hud"])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        say(export_run(store, name, FORM, folder / f"{name}.json", options["benchmark"]).files)
 
 
 def _relay(options: dict[str, Any]) -> None:

@@ -68,6 +68,9 @@ class ShownBadge:
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page about the site."""
     subjects = {workload.subject for workload, _ in context.latest.entries}
+    # One sentence that says exactly which data.
+    site = context.base_url or "the address of this site"
+    last = context.snapshots[-1].id if context.snapshots else "none"
     page = context.renderer.page(
         "about",
         "about.html",
@@ -84,7 +87,9 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         stale_after=units.age(STALE_AFTER_S),
         checks=Subject.CHECKS in subjects,
         operators=Subject.OPERATORS in subjects,
-        citation=_citation(context),
+        citation=f"torchgauge {__version__}, dashboard of {utc(context.now):%Y-%m-%d}, "
+        f"{counted(len(context.dated), 'run')} in {counted(len(context.snapshots), 'snapshot')} "
+        f"up to {last}, {site}",
         bundle=plotly_bundle(),
     )
     yield "about.html", page.encode()
@@ -93,14 +98,3 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 def _badge(context: SiteContext, badge: Badge) -> ShownBadge:
     line = markdown_image(badge.label, f"{badge.file}.svg", "index.html", context.base_url)
     return ShownBadge(badge, line)
-
-
-def _citation(context: SiteContext) -> str:
-    """One sentence that says exactly which data."""
-    site = context.base_url or "the address of this site"
-    last = context.snapshots[-1].id if context.snapshots else "none"
-    return (
-        f"torchgauge {__version__}, dashboard of {utc(context.now):%Y-%m-%d}, "
-        f"{counted(len(context.dated), 'run')} in {counted(len(context.snapshots), 'snapshot')} "
-        f"up to {last}, {site}"
-    )

@@ -119,6 +119,8 @@ def run_line(info: RunInfo, partial: int) -> RunLine:
     by_status = {status: info.counts.get(status.value, 0) for status in LOOKS}
     counted = Tally(by_status, by_status[Status.PASS] - partial, {})
     recorded = info.recorded
+    # What is wrong with a run, and what mends it.
+    remedy = f"; fixed by: {info.remedy}" if info.remedy else ""
     return RunLine(
         run_id=info.run_id,
         anchor=links.run_anchor(info.run_id),
@@ -130,16 +132,10 @@ def run_line(info: RunInfo, partial: int) -> RunLine:
         recorded=recorded,
         infra=by_status[Status.INFRA],
         incomplete=bool(counted.incomplete) or recorded < info.planned,
-        problem=_problem(info),
+        problem=f"{first_line(info.problem, 300)}{remedy}",
         remedy=info.remedy,
         tally=counted,
     )
-
-
-def _problem(info: RunInfo) -> str:
-    """What is wrong with a run, and what mends it."""
-    remedy = f"; fixed by: {info.remedy}" if info.remedy else ""
-    return f"{first_line(info.problem, 300)}{remedy}"
 
 
 def last_runs(context: SiteContext) -> list[dict[str, Any]]:

@@ -218,18 +218,14 @@ def _ratio(entry: Entry, base: Entry | None, absolute: Reader) -> Reading:
         return _none("no baseline", out)
     if below.doubt:
         return _none(f"baseline {below.doubt}", out)
-    if not _built_alike(entry, base):
+    left, right = entry.shown["realised_hash"], base.shown["realised_hash"]
+    if left and right and left != right:
         return _none("built differently", out)
     return Reading(own.value / below.value, together(own.half, below.half), relative=True, out=out)
 
 
 def _none(why: str, out: str) -> Reading:
     return Reading(None, None, relative=True, why=why, out=out or why)
-
-
-def _built_alike(entry: Entry, base: Entry) -> bool:
-    left, right = entry.shown["realised_hash"], base.shown["realised_hash"]
-    return not left or not right or left == right
 
 
 def _before(entry: Entry, own: Reading, moved: Mapping[str, Movement]) -> Reading:

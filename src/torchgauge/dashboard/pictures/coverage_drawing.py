@@ -29,7 +29,14 @@ def draw_coverage(course: Course, texts: tuple[str, str, str], frame: Frame, *, 
     gutter = frame.size * (0.62 * len(str(most)) + 1)
     axis = CountAxis(most, y + height, y)
     ends = (pad + gutter, frame.width - pad)
-    _grid(svg, axis, ends, pad)
+    ticks = axis.ticks(5)
+    lines = "".join(f"M{number(ends[0])} {number(axis.at(each))}H{number(ends[1])}" for each in ticks)
+    svg.path(lines, "grid")
+    for each in ticks:
+        svg.text(
+            ends[0] - svg.frame.size * 0.4, axis.at(each) + svg.frame.size * 0.32, str(each), "q e small"
+        )
+    svg.text(pad, axis.stop - svg.frame.size * 0.75, "planned cases", "q small")
     _columns(svg, course, axis, ends)
     _releases(svg, course, axis, ends)
     _dates(svg, course, ends, y + height + frame.size * 1.2)
@@ -51,17 +58,6 @@ def _legend(svg: Svg, course: Course, pad: float, y: float) -> float:
         svg.text(x + side + frame.size * 0.4, y, text, "q small")
         x += width
     return y
-
-
-def _grid(svg: Svg, axis: CountAxis, ends: tuple[float, float], pad: float) -> None:
-    ticks = axis.ticks(5)
-    lines = "".join(f"M{number(ends[0])} {number(axis.at(each))}H{number(ends[1])}" for each in ticks)
-    svg.path(lines, "grid")
-    for each in ticks:
-        svg.text(
-            ends[0] - svg.frame.size * 0.4, axis.at(each) + svg.frame.size * 0.32, str(each), "q e small"
-        )
-    svg.text(pad, axis.stop - svg.frame.size * 0.75, "planned cases", "q small")
 
 
 def _columns(svg: Svg, course: Course, axis: CountAxis, ends: tuple[float, float]) -> None:

@@ -42,7 +42,10 @@ class _Room:
 def draw_ratios(chart: RatioChart, frame: Frame, *, description: str) -> Drawing:
     """The picture of ``chart`` in ``frame``."""
     svg = Svg(frame)
-    room = _room(chart, frame)
+    pad = _PAD.get(frame, 14.0)
+    names = _NAMES.get(frame, 250.0)
+    left, right = names + pad, frame.width - _VALUES.get(frame, 152.0) - pad
+    room = _Room(left, right, pad, round(frame.size * 1.4), chart.ends, "t small" if frame is NARROW else "t")
     y = _head(svg, chart, room)
     axis = _axis_of(chart, frame, room)
     top = y
@@ -57,13 +60,6 @@ def draw_ratios(chart: RatioChart, frame: Frame, *, description: str) -> Drawing
     svg.parts += marks.parts
     svg.footer(chart.footer, room.pad, y + frame.line * 2)
     return svg.document(y + foot + room.pad, chart.title, description)
-
-
-def _room(chart: RatioChart, frame: Frame) -> _Room:
-    pad = _PAD.get(frame, 14.0)
-    names = _NAMES.get(frame, 250.0)
-    left, right = names + pad, frame.width - _VALUES.get(frame, 152.0) - pad
-    return _Room(left, right, pad, round(frame.size * 1.4), chart.ends, "t small" if frame is NARROW else "t")
 
 
 def _axis_of(chart: RatioChart, frame: Frame, room: _Room) -> LogAxis:

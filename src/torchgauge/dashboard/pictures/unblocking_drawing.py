@@ -40,7 +40,12 @@ def draw_unblocking(
     title, says, footer = texts
     pad = 6.0 if frame is NARROW else 36.0 if frame is CARD else 14.0
     top = svg.heading(title, says, pad) + frame.line * 1.1
-    top = _legend(svg, pad, top) + frame.size * 0.6
+    x, side = pad, svg.frame.size * 0.85
+    for css, text in (("pass", "seen to fail"), ("apart", "predicted")):
+        svg.fill((x, top - side, side, side), css)
+        svg.text(x + side * 1.5, top, text, "q small")
+        x += side + svg.frame.size * (0.57 * len(text) + 1.3)
+    top = top + frame.size * 0.6
     foot, row = frame.line * (3.4 if frame is NARROW else 2.6), round(frame.size * 1.55)
     most = int((frame.height - top - foot) / row) if frame.height else MOST_STEPS
     shown = steps[:most]
@@ -56,15 +61,6 @@ def draw_unblocking(
     rest = f"; {len(steps) - len(shown)} more steps in the table" if len(steps) > len(shown) else ""
     svg.footer(f"{footer}{rest}", pad, bottom + frame.line * 2)
     return svg.document(bottom + foot + pad, title, description)
-
-
-def _legend(svg: Svg, pad: float, y: float) -> float:
-    x, side = pad, svg.frame.size * 0.85
-    for css, text in (("pass", "seen to fail"), ("apart", "predicted")):
-        svg.fill((x, y - side, side, side), css)
-        svg.text(x + side * 1.5, y, text, "q small")
-        x += side + svg.frame.size * (0.57 * len(text) + 1.3)
-    return y
 
 
 def _row(svg: Svg, step: Step, axis: CountAxis, at: tuple[float, float, float]) -> None:

@@ -41,7 +41,9 @@ class LiveSide:
             self._wire.send(cmd="end")
         while not self._watch.look(TICK_S):
             pass
-        self._close()
+        if self._wire is not None:
+            self._wire.close()
+        self._listener.close()
         return derive_statuses([self.planned], self._watch.ending, kernel_killed).outcomes[
             self.planned.case.key
         ]
@@ -64,8 +66,3 @@ class LiveSide:
                 return None if reply["ev"] == "failed" else reply
             if reply is None or self._watch.look(0.0):
                 return None
-
-    def _close(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
-        self._listener.close()

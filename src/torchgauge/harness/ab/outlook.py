@@ -155,7 +155,15 @@ def _noise(store: Store, now: float) -> Mapping[str, Prior]:
 def outlook_lines(found: Outlook) -> list[str]:
     """The outlook in words: time first, then what it can see, then what is not known."""
     within = "" if found.max_time_s is None else f" within {units.duration(found.max_time_s)}"
-    return [*_time_lines(found, within), *_change_lines(found, within), *_unknown_lines(found)]
+    where = f"no earlier A/B run of them in {found.store}" if found.store else "there is no store yet"
+    lines = []
+    for what, missing in (
+        ("how long a launch takes", [each for each in found.pairs if each.launch_s is None]),
+        ("the smallest change that it could see", [each for each in found.pairs if each.spread is None]),
+    ):
+        if missing:
+            lines.append(f"not known for {_some(missing, found.pairs)}: {what} ({where})")
+    return [*_time_lines(found, within), *_change_lines(found, within), *lines]
 
 
 def _time_lines(found: Outlook, within: str) -> list[str]:
@@ -191,18 +199,6 @@ def _change_lines(found: Outlook, within: str) -> list[str]:
     open_ = [each for each in told if each.deciding is None]
     if open_:
         lines.append(f"{_some(open_, asked)} will probably stay undecided if nothing changed")
-    return lines
-
-
-def _unknown_lines(found: Outlook) -> list[str]:
-    where = f"no earlier A/B run of them in {found.store}" if found.store else "there is no store yet"
-    lines = []
-    for what, missing in (
-        ("how long a launch takes", [each for each in found.pairs if each.launch_s is None]),
-        ("the smallest change that it could see", [each for each in found.pairs if each.spread is None]),
-    ):
-        if missing:
-            lines.append(f"not known for {_some(missing, found.pairs)}: {what} ({where})")
     return lines
 
 

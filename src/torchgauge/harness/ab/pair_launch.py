@@ -83,7 +83,14 @@ class PairLaunch:
                 self._alternate(steps)
         finally:
             measured = clock.steady()
-            self._finish()
+            for side in Side:
+                if side in self.live and side not in self.outcomes:
+                    self._end(side)
+                elif side not in self.outcomes:
+                    key = self.sides[side].planned.case.key
+                    self.outcomes[side] = Outcome(
+                        key, Status.NOT_RUN, Phase.START, Cause.CANCELLED, "interrupted"
+                    )
         if self.stopped or any(each.cause is Cause.CANCELLED for each in self.outcomes.values()):
             return None
         self.facts.update(_load("load_after"))
@@ -168,16 +175,6 @@ class PairLaunch:
             self.facts["refused_steps"] = abba.refused
 
     # --- the end -----------------------------------------------------------------------------
-
-    def _finish(self) -> None:
-        for side in Side:
-            if side in self.live and side not in self.outcomes:
-                self._end(side)
-            elif side not in self.outcomes:
-                key = self.sides[side].planned.case.key
-                self.outcomes[side] = Outcome(
-                    key, Status.NOT_RUN, Phase.START, Cause.CANCELLED, "interrupted"
-                )
 
     def _with_code(self, side: Side) -> Outcome:
         """Return the outcome of ``side`` with the facts that name the code of its model."""

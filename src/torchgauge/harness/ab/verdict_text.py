@@ -55,6 +55,8 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         return f"A/A: {counted(wrong, 'false alarm')} in {words.pairs(len(pairs))}"
     counts = report.count(len(pairs), judged, 0)
     silent = counts.undecided + counts.not_comparable
+    # ``text`` with its first word as the other headlines have it.
+    first, comma, rest = words.let_pass(judged).partition(",")
     texts = {
         Headline.REGRESSION: f"Regression: {words.worse(judged)}",
         Headline.NOTHING_COMPARED: "Undecided: nothing was compared",
@@ -62,7 +64,7 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         Headline.IN_DOUBT: "In doubt: the same build, measured twice, was judged to have changed, see below",
         Headline.NOTHING_GATES: "Undecided: the policy lets no compared pair gate",
         Headline.UNDECIDED: f"Undecided: no regression was found, but {silent} could not be decided",
-        Headline.REPORTED: _capital(words.let_pass(judged)),
+        Headline.REPORTED: first.capitalize() + comma + rest,
         Headline.IMPROVEMENT: f"Improvement: {counts.changed} better, none worse",
         Headline.UNCHANGED: f"Unchanged within the tolerance: {words.pairs(len(pairs))}",
     }
@@ -74,12 +76,6 @@ def counts_text(verdicts: Sequence[MetricVerdict]) -> str:
     counts = Counter(each.verdict for each in verdicts)
     found = ", ".join(f"{counts[each]} {words.name(each)}" for each in Verdict if counts[each])
     return f"{counted(len(verdicts), 'verdict')} over all metrics: {found or 'none'}"
-
-
-def _capital(text: str) -> str:
-    """``text`` with its first word as the other headlines have it."""
-    first, comma, rest = text.partition(",")
-    return first.capitalize() + comma + rest
 
 
 def _is_news(verdict: MetricVerdict) -> bool:

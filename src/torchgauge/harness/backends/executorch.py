@@ -146,28 +146,23 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
             session.stage("run")
             generates = bool(_decoder(subject, session))
             return Prepared(_called(program, subject.module, generates=generates), unpromised=UNPROMISED)
-        return _first_that_serves(Source.of(subject, session), options, session, folder)
-
-
-def _first_that_serves(
-    source: Source, options: ExecutorchOptions, session: BackendSession, folder: Path
-) -> Prepared:
-    """The program for the delegate that is asked for, or for the first one that there is."""
-    if options.delegate != ANY:
-        return _built(source, options.delegate, options.int8, session, folder)
-    said: dict[str, str] = {}
-    for name in delegates.registered():
-        if name == options.apart_from:
-            continue
-        try:
-            prepared = _built(source, name, options.int8 and name, session, folder)
-        except Exception as error:  # noqa: BLE001  whatever it needs and does not find, another may do
-            said[name] = first_line(error)
-            continue
-        if said:
-            prepared.evidence["delegates_unusable"] = _told(said)
-        return prepared
-    raise NotOfferedError(_told(said) or "the runtime has no further delegate")
+        source = Source.of(subject, session)
+        # The program for the delegate that is asked for, or for the first one that there is.
+        if options.delegate != ANY:
+            return _built(source, options.delegate, options.int8, session, folder)
+        said: dict[str, str] = {}
+        for name in delegates.registered():
+            if name == options.apart_from:
+                continue
+            try:
+                prepared = _built(source, name, options.int8 and name, session, folder)
+            except Exception as error:  # noqa: BLE001  whatever it needs and does not find, another may do
+                said[name] = first_line(error)
+                continue
+            if said:
+                prepared.evidence["delegates_unusable"] = _told(said)
+            return prepared
+        raise NotOfferedError(_told(said) or "the runtime has no further delegate")
 
 
 def _told(said: dict[str, str]) -> str:

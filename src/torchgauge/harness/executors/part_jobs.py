@@ -216,7 +216,9 @@ class Watched:
             yield Attempted((log_below(said.result, self.job.name),), said.again)
         elif record.kind is Kind.RESULT and record.case_key in self.left:
             result: Result = log_below(record.payload(), self.job.name)
-            if _was_killed(result):
+            # Whether something from outside ended the process of ``result``, or its worker says so.
+            terminated = result.exit.startswith(f"signal {signal.SIGTERM.value} ")
+            if result.status is Status.INFRA or (result.status is Status.CRASH and terminated):
                 self.killed[record.case_key] = result
             else:
                 self.left.remove(record.case_key)
@@ -526,12 +528,6 @@ def write_part_plan(folder: Path, plan: Plan, job: PartJob) -> None:
     path = folder / f"{job.name}.json"
     with storage_errors(path):
         path.write_text(text, encoding="utf-8")
-
-
-def _was_killed(result: Result) -> bool:
-    """Whether something from outside ended the process of ``result``, or its worker says so."""
-    terminated = result.exit.startswith(f"signal {signal.SIGTERM.value} ")
-    return result.status is Status.INFRA or (result.status is Status.CRASH and terminated)
 
 
 def _as_lost(result: Result, words: str) -> Result:

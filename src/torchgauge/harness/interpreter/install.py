@@ -154,9 +154,14 @@ def install(planned: Installation, say: Callable[[str], None], timeout: float = 
                 versions = installed_in(planned.python)
             steps.append(Step(need, before, versions.get(need.name), reason))
             say(f"[{number}/{len(planned.needs)}] {step_line(steps[-1])}")
+    lacking: dict[str, list[str]] = {}
+    for step in steps:
+        if step.failed:
+            for model in step.need.models or planned.models:
+                lacking.setdefault(model, []).append(step.need.name)
     return Installed(
         tuple(steps),
-        _skipped(planned, steps),
+        {model: tuple(lacking[model]) for model in planned.models if model in lacking},
         (*_moved(planned, versions), *package_checks(planned.python, versions)),
     )
 
@@ -212,15 +217,6 @@ def _change(step: Step) -> str:
     if step.before == step.after:
         return f"{step.after}, was there"
     return f"{step.after}, was {step.before}" if step.before is not None else step.after
-
-
-def _skipped(planned: Installation, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
-    lacking: dict[str, list[str]] = {}
-    for step in steps:
-        if step.failed:
-            for model in step.need.models or planned.models:
-                lacking.setdefault(model, []).append(step.need.name)
-    return {model: tuple(lacking[model]) for model in planned.models if model in lacking}
 
 
 def _misfit(need: Need, versions: Mapping[str, str]) -> str:

@@ -37,7 +37,14 @@ def merge_parts(store: Store, paths: Sequence[Path], *, mixed: bool = False) -> 
     nothing is written then.
     """
     parts = [PartSurvey.read(path) for path in dict.fromkeys(path.resolve() for path in paths)]
-    plan = _one_plan(parts)
+    first = parts[0]
+    for part in parts[1:]:
+        if (part.plan.run_id, part.plan.digest) != (first.plan.run_id, first.plan.digest):
+            raise UsageError(
+                f"{part.folder.path} is not a part of the run in {first.folder.path}: their plans differ",
+                hint="merge the parts of each plan file by themselves",
+            )
+    plan = first.plan
     folder = RunFolder(store.path / "runs" / plan.run_id)
     versions = _one_torch(parts, folder, Versions(mixed, plan.torchgauge))
     if plan.run_id not in store.run_ids():
@@ -64,17 +71,6 @@ def merge_parts(store: Store, paths: Sequence[Path], *, mixed: bool = False) -> 
     store.finish(plan.run_id, plan)
     report.counts[Status.NOT_RUN] += left
     return report
-
-
-def _one_plan(parts: Sequence[PartSurvey]) -> Plan:
-    first = parts[0]
-    for part in parts[1:]:
-        if (part.plan.run_id, part.plan.digest) != (first.plan.run_id, first.plan.digest):
-            raise UsageError(
-                f"{part.folder.path} is not a part of the run in {first.folder.path}: their plans differ",
-                hint="merge the parts of each plan file by themselves",
-            )
-    return first.plan
 
 
 def _one_torch(parts: Sequence[PartSurvey], folder: RunFolder, versions: Versions) -> Versions:

@@ -302,22 +302,7 @@ def named_workload(name: CaseName, suite: Suite) -> tuple[Workload, ModelEntry]:
     if name.model not in entries:
         raise UnknownNameError("model", name.model, entries)
     entry = entries[name.model]
-    _check_point(name, entry)
-    workload = workload_for(
-        name.suite,
-        entry,
-        name.mode,
-        size=name.size,
-        dtype=name.dtype,
-        batch=name.batch,
-        weights=name.weights,
-        point=name.shape,
-    )
-    return replace(workload, seed=workload.seed if name.seed is None else name.seed), entry
-
-
-def _check_point(name: CaseName, entry: ModelEntry) -> None:
-    """Raise :class:`UsageError` where ``name`` leaves an axis of the sweep out, or has a word of no axis."""
+    # Raise :class:`UsageError` where ``name`` leaves an axis of the sweep out, or has a word of no axis.
     axes = entry.axes
     model, given = f"{name.suite}/{name.model}", dict(name.shape)
     for axis, values in axes.items():
@@ -331,3 +316,14 @@ def _check_point(name: CaseName, entry: ModelEntry) -> None:
             if not words:
                 raise UsageError(f"{key}={value} of {model} is not a number", hint="write it as name=number")
             raise UnknownNameError(f"{key} of {model}", value, words)
+    workload = workload_for(
+        name.suite,
+        entry,
+        name.mode,
+        size=name.size,
+        dtype=name.dtype,
+        batch=name.batch,
+        weights=name.weights,
+        point=name.shape,
+    )
+    return replace(workload, seed=workload.seed if name.seed is None else name.seed), entry

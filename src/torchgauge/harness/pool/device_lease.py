@@ -90,13 +90,7 @@ def _held(path: Path) -> int:
                 f"device '{path.name}' is busy: {who}", hint="wait until it has ended, or end it"
             )
         time.sleep(0.05)
-    _end_strays(path, lock)
-    _HELD[path] = lock
-    return lock
-
-
-def _end_strays(path: Path, lock: int) -> None:
-    """End what a dead run left with the device, having closed its lease; raises where that cannot be."""
+    # End what a dead run left with the device, having closed its lease; raises where that cannot be.
     ended, left = strays.end(strays.of_the_dead(lock))
     _SAID.extend(
         f"ended a process that a killed run had left on device '{path.name}': {name}" for name in ended
@@ -108,6 +102,8 @@ def _end_strays(path: Path, lock: int) -> None:
             f"{'; '.join(left)}",
             hint="end it as its user or as root, or restart the machine",
         )
+    _HELD[path] = lock
+    return lock
 
 
 def said() -> list[str]:

@@ -72,15 +72,12 @@ class Campaign:
             with stop_on_interrupt(lambda: self.progress.doing, folder.path) as stop:
                 self._measure(folder, report, stop)
                 self.progress.show(description="writing the tables of the run", left="")
-                self._publish()
+                # Turn the journal into tables.
+                self.store.finish(self.plan.run_id, self.plan)
             report.counts[Status.NOT_RUN] += report.planned - sum(report.counts.values())
         finally:
             self.progress.stop()
         return report
-
-    def _publish(self) -> None:
-        """Turn the journal into tables."""
-        self.store.finish(self.plan.run_id, self.plan)
 
     def _measure(self, folder: RunFolder, report: RunReport, stop: threading.Event) -> None:
         """Journal every row; raises :class:`UsageError` where the run is complete already."""

@@ -311,7 +311,11 @@ class GroupRun:
             all_series = self._warm_up(steps) if self._clocks_agree(self._known_work) else {}
             if not all_series:
                 return
-            self._show_peaks()
+            # What the device could do at best, measured here and now, where the work of a step is known.
+            if self.work is not None:
+                least = attainable(self.work, self.session, self.group.cases[0].case.workload.dtype)
+                for state in self.live:
+                    state.measurements.append(least)
             self.enter(Phase.MEASURE)
             contention, shared_budget = Contention(rest=self._rest), SharedBudget(self.job.shared_budget)
             stopped = measure(
@@ -345,13 +349,6 @@ class GroupRun:
             for state in self.live:
                 self.end_raised(state, error)
         return bool(self.live)
-
-    def _show_peaks(self) -> None:
-        """What the device could do at best, measured here and now, where the work of a step is known."""
-        if self.work is not None:
-            least = attainable(self.work, self.session, self.group.cases[0].case.workload.dtype)
-            for state in self.live:
-                state.measurements.append(least)
 
     @property
     def own_run(self) -> Run | None:

@@ -47,7 +47,7 @@ def host_kernels(
     computed = {
         operator: event.end
         for event in sorted(events, key=lambda each: -each.end)
-        if _computes(event)
+        if bool(OPERATOR.fullmatch(event.name)) and _more(event.name) and not event.name.startswith(_MAKING)
         for operator in event.inside()
         if operator in out and event.start >= out[operator]
     }
@@ -82,7 +82,3 @@ def _around(event: Event) -> Event | None:
 
 def _more(name: str) -> bool:
     return name not in _MOVING
-
-
-def _computes(event: Event) -> bool:
-    return bool(OPERATOR.fullmatch(event.name)) and _more(event.name) and not event.name.startswith(_MAKING)

@@ -84,7 +84,14 @@ class RssProbe:
         """
         high = _field("VmHWM")
         if high is None or self._before is None:
-            return _maxrss()
+            try:
+                import resource
+            except ImportError:
+                return Absent("this system has neither /proc nor getrusage")
+            scale = 1 if sys.platform == "darwin" else 1024
+            return MemoryReading(
+                resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale, "ru_maxrss_whole_process"
+            )
         if tensors is None or not _memory_goes_back():
             return MemoryReading(max(0, high - self._created), "rss_high_water_mark")
         return MemoryReading(tensors + max(0, high - self._before), TENSORS_AND_GROWTH)
@@ -268,17 +275,6 @@ def _allocator(name: str) -> Callable[..., int] | None:
         return cast(Callable[..., int], getattr(ctypes.CDLL(None), name))
     except (AttributeError, OSError, TypeError):
         return None
-
-
-def _maxrss() -> MemoryReading | Absent:
-    try:
-        import resource
-    except ImportError:
-        return Absent("this system has neither /proc nor getrusage")
-    scale = 1 if sys.platform == "darwin" else 1024
-    return MemoryReading(
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale, "ru_maxrss_whole_process"
-    )
 
 
 def _field(name: str) -> int | None:

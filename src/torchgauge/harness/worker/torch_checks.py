@@ -128,7 +128,14 @@ class TorchChecks:
         with watched(subject, self.run_.memory_format) if self.run_.memory_format else nullcontext():
             if not self._eager():
                 return None
-        self._start_compiler()
+        # Let inductor do what it does once in a process before any case compiles, whichever comes first.
+        compiled = (
+            each for each in self.run_.live if compiler_of(each.planned.case.configuration) == INDUCTOR
+        )
+        first = next(compiled, None)
+        if first is not None and self.run_.job.cold:
+            self.run_.enter(Phase.COMPILE, first)
+            compiler_start(self.run_.backend_session(first))
         steps: dict[int, Callable[[], Any]] = {}
         for state in list(self.run_.live):
             state.prepared = Prepared(subject.module)
@@ -146,16 +153,6 @@ class TorchChecks:
             size = single(SIZE, float(model_bytes(self.subject.module)), "storage of parameters and buffers")
             for state, has_own in zip(self.run_.states, sized, strict=True):
                 state.measurements += [] if has_own or state.prepared.rule else [size]
-
-    def _start_compiler(self) -> None:
-        """Let inductor do what it does once in a process before any case compiles, whichever comes first."""
-        compiled = (
-            each for each in self.run_.live if compiler_of(each.planned.case.configuration) == INDUCTOR
-        )
-        first = next(compiled, None)
-        if first is not None and self.run_.job.cold:
-            self.run_.enter(Phase.COMPILE, first)
-            compiler_start(self.run_.backend_session(first))
 
     def again(self, state: CaseState) -> tuple[Cause, str] | None:
         """What is wrong with one more observation of ``state``, by the rule that the first one passed."""

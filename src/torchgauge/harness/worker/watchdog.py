@@ -71,22 +71,6 @@ def in_its_last_call(record: FlightRecord) -> FlightRecord:
     return replace(record, calls=(*before, replace(last, ended=False)))
 
 
-def _linger_on_abort() -> None:
-    """Let a thread that aborts sleep for as many seconds as SIGABRT's number, 6, before the process ends.
-
-    libc's ``sleep`` itself is the handler: it needs neither Python's lock nor memory, which may be what is
-    broken. The handler that prints the stack comes before it.
-    """
-    libc = ctypes.CDLL(None)
-    libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
-    prints = faulthandler.is_enabled()
-    if prints:
-        faulthandler.disable()
-    libc.signal(signal.SIGABRT, ctypes.cast(libc.sleep, ctypes.c_void_p))
-    if prints:
-        faulthandler.enable(file=2, all_threads=True)
-
-
 def _aborts() -> bool:
     """Whether a thread of this process is in the handler of SIGABRT, which is blocked there (proc(5))."""
     bit = 1 << (signal.SIGABRT - 1)
@@ -123,7 +107,15 @@ class Watchdog:
     def start(self) -> None:
         """Begin to watch; the thread ends with the process."""
         self._seen = self._touched_at()
-        _linger_on_abort()
+        # Let a thread that aborts sleep for as many seconds as SIGABRT's number, 6, before the process ends.
+        libc = ctypes.CDLL(None)
+        libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+        prints = faulthandler.is_enabled()
+        if prints:
+            faulthandler.disable()
+        libc.signal(signal.SIGABRT, ctypes.cast(libc.sleep, ctypes.c_void_p))
+        if prints:
+            faulthandler.enable(file=2, all_threads=True)
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def stop(self) -> None:

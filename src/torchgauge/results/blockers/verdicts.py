@@ -144,7 +144,10 @@ class Judge:
                 frozenset({Status.ERROR}),
                 min(each.age_s for each in named),
             )
-        by_entries = self._by_entries(operator, dtype)
+        key = (operator, dtype)
+        if key not in self._entry_kept:
+            self._entry_kept[key] = self._asked_of_entries(operator, dtype)
+        by_entries = self._entry_kept[key]
         if by_entries is not None:
             return by_entries
         models = [row for row in self.cleared_by_models.get(operator, ()) if _name(row) != without]
@@ -175,12 +178,6 @@ class Judge:
             return []
         own = any(_gave_name(row.entry, base) and row.variant != BACKWARD for row in passes)
         return [] if own else named
-
-    def _by_entries(self, operator: str, dtype: str) -> OperatorVerdict | None:
-        key = (operator, dtype)
-        if key not in self._entry_kept:
-            self._entry_kept[key] = self._asked_of_entries(operator, dtype)
-        return self._entry_kept[key]
 
     def _asked_of_entries(self, operator: str, dtype: str) -> OperatorVerdict | None:
         rows, base = self._speaking(operator, dtype), base_name(operator)
@@ -230,20 +227,17 @@ class Judge:
         """Rows of entries that dispatch the operator and say something, of ``dtype`` where there are any."""
         key = (operator, dtype)
         if key not in self._rows_kept:
-            self._rows_kept[key] = self._spoken(operator, dtype)
+            entries = self.opinfo.get(operator) or self._of_base.get(base_name(operator), frozenset())
+            backward = "backward" in operator
+            rows = [
+                row
+                for entry in sorted(entries)
+                for of_dtype in self._rows.get(entry, {}).values()
+                for row in of_dtype
+                if _says_something(row) and (row.variant == BACKWARD or not backward)
+            ]
+            self._rows_kept[key] = [row for row in rows if row.dtype == dtype] or rows
         return self._rows_kept[key]
-
-    def _spoken(self, operator: str, dtype: str) -> list[OperatorRow]:
-        entries = self.opinfo.get(operator) or self._of_base.get(base_name(operator), frozenset())
-        backward = "backward" in operator
-        rows = [
-            row
-            for entry in sorted(entries)
-            for of_dtype in self._rows.get(entry, {}).values()
-            for row in of_dtype
-            if _says_something(row) and (row.variant == BACKWARD or not backward)
-        ]
-        return [row for row in rows if row.dtype == dtype] or rows
 
     def _charged(self, operator: str, row: OperatorRow) -> bool:
         """Whether the failure of ``row`` is charged to ``operator``: see the module's third rule."""

@@ -76,7 +76,7 @@ def _configurations(question: Question, select: Select) -> frozenset[str]:
         names |= {side.configuration} if side.configuration else set()
     if question.measure and MEASURES[question.measure].against_eager:
         names.add(EAGER)
-    return frozenset() if any(_is_glob(name) for name in names) else frozenset(names)
+    return frozenset() if any("*" in name or "?" in name for name in names) else frozenset(names)
 
 
 def _keeper(question: Question, select: Select) -> Keep:
@@ -440,7 +440,3 @@ def _workloads(select: Select, used: Sequence[StoredCase]) -> Workloads:
         extras=tuple(sorted({case.extras for case in used if case.extras})),
         parameters=(min(known), max(known)) if known else None,
     )
-
-
-def _is_glob(text: str) -> bool:
-    return "*" in text or "?" in text

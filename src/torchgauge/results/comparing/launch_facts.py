@@ -37,17 +37,13 @@ def launch_facts(
         estimator = estimator or choose_estimator(launch)
         found, wall = estimate(launch, estimator), estimate(launch, Estimator.WALL)
     usable = isinstance(found, LaunchEstimate)
+    # Log of head over base of peak memory; None where a side has none, or a zero.
+    ratios = LaunchSamples.of(MEMORY, [launch]).ratios
     return {
         "case_id": pair.head.id if pair else None,
         "runner_class": classes.get(pair.head.device.name) if pair else None,
         "estimator": estimator.value if usable and estimator else None,
         "log_ratio": found.log_ratio if isinstance(found, LaunchEstimate) else None,
         "wall_log_ratio": wall.log_ratio if isinstance(wall, LaunchEstimate) else None,
-        "memory_log_ratio": _memory_log_ratio(launch),
+        "memory_log_ratio": math.log(ratios[0]) if ratios else None,
     }
-
-
-def _memory_log_ratio(launch: Launch) -> float | None:
-    """Log of head over base of peak memory; None where a side has none, or a zero."""
-    ratios = LaunchSamples.of(MEMORY, [launch]).ratios
-    return math.log(ratios[0]) if ratios else None

@@ -78,7 +78,10 @@ class Moderated:
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Both ends of the interval that leaves ``level`` on either side."""
-        reach = _quantile(level, self.df) * self.error
+        # The upper quantile of t; once for each of the few degrees of freedom that large arrays have.
+        distinct, where = np.unique(self.df, return_inverse=True)
+        found: Floats = stats.t.isf(level, distinct)[where].reshape(np.shape(self.df))
+        reach = found * self.error
         return self.mean - reach, self.mean + reach
 
     def p_value(self) -> Floats:
@@ -208,10 +211,3 @@ def level_of_look(planned: tuple[int, ...], error: float) -> float:
         found = moderate(logs[:, :look])
         smallest = np.minimum(smallest, stats.t.sf(found.mean / found.error, look - 1))
     return max(error / len(planned), float(np.quantile(smallest, error)))
-
-
-def _quantile(level: float, df: Floats) -> Floats:
-    """The upper quantile of t; once for each of the few degrees of freedom that large arrays have."""
-    distinct, where = np.unique(df, return_inverse=True)
-    found: Floats = stats.t.isf(level, distinct)[where].reshape(np.shape(df))
-    return found

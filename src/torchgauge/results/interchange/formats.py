@@ -48,18 +48,14 @@ def read_files(
 
     Raises :class:`DataFileError` for the first mistake.
     """
-    _refuse_missing(paths)
+    # Raise :class:`UsageError` for a file that is not there: its name says nothing of a format.
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{path}: there is no such file", hint="name files of another tool")
     form = form or _guess(paths)
     if form in _READERS:
         return _READERS[form](paths, given, known)
     return dynamo_csv.read_dynamo_csv(paths, given, known, ignore)
-
-
-def _refuse_missing(paths: Sequence[Path]) -> None:
-    """Raise :class:`UsageError` for a file that is not there: its name says nothing of a format."""
-    for path in paths:
-        if not path.exists():
-            raise UsageError(f"{path}: there is no such file", hint="name files of another tool")
 
 
 def _guess(paths: Sequence[Path]) -> str:

@@ -134,24 +134,20 @@ def declarations_of(stores: tuple[str, ...], files: tuple[str, ...], card: Score
         for each in found.declarations:
             if each.item in of.setdefault(device, {}):
                 raise UsageError(f"{path}: {each.item!r} of {device!r} is declared twice", hint="keep one")
-            of[device][each.item] = _declaration(each, found.by)
+            at = date.fromisoformat(each.date).toordinal() - date(1970, 1, 1).toordinal()
+            of[device][each.item] = Declaration(
+                each.item,
+                each.points,
+                each.statement,
+                each.link,
+                each.date,
+                each.by or found.by,
+                release_of(each.since),
+                at * DAY_S,
+            )
         if found.documented is not None:
             documented[device] = found.documented
     return Declared({device: tuple(items.values()) for device, items in of.items()}, documented)
-
-
-def _declaration(each: DeclaredFields, by: str) -> Declaration:
-    at = date.fromisoformat(each.date).toordinal() - date(1970, 1, 1).toordinal()
-    return Declaration(
-        each.item,
-        each.points,
-        each.statement,
-        each.link,
-        each.date,
-        each.by or by,
-        release_of(each.since),
-        at * DAY_S,
-    )
 
 
 def release_of(text: str) -> tuple[int, int]:

@@ -30,7 +30,11 @@ class Tolerances:
         try:
             rtol, atol = torch.testing._comparison.default_tolerances(dtype)
         except (AttributeError, ValueError, KeyError):
-            rtol, atol = _coarse(dtype)
+            # Relative and absolute tolerance where PyTorch names none: two units in the last place.
+            import torch
+
+            eps = float(torch.finfo(dtype).eps)
+            rtol, atol = 2 * eps, eps
         return max(atol, self.atol), max(rtol, self.rtol)
 
 
@@ -182,14 +186,6 @@ def _numbers(actual: complex, expected: complex, tolerances: Tolerances) -> str:
     if not exact and abs(actual - expected) <= max(atol, 1e-7) + max(rtol, 1e-7) * abs(expected):
         return ""
     return f"{actual!r} where the host has {expected!r}"
-
-
-def _coarse(dtype: Any) -> tuple[float, float]:
-    """Relative and absolute tolerance where PyTorch names none: two units in the last place."""
-    import torch
-
-    eps = float(torch.finfo(dtype).eps)
-    return 2 * eps, eps
 
 
 def _kind(dtype: Any) -> str:

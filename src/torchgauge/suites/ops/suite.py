@@ -133,6 +133,13 @@ class OpsSuite:
 
     def _entry(self, op: Operator, smoke: bool) -> ModelEntry:
         modes = variants_of(op)
+        # Dtypes by mode, and by ``mode@type`` where a device type has its own list.
+        found: dict[str, tuple[str, ...]] = {}
+        for mode in modes:
+            lists = op.backward if mode == BACKWARD else op.dtypes
+            for kind, dtypes in lists.items():
+                few = tuple(each for each in dtypes if each in LARGE_DTYPES) or dtypes[:1]
+                found[f"{mode}@{kind}" if kind else mode] = few if mode == LARGE else dtypes
         return ModelEntry(
             name=op.name,
             tiers=("smoke", "full") if smoke else ("full",),
@@ -140,7 +147,7 @@ class OpsSuite:
             shape=(("samples", self.samples),),
             framework=CHECK,
             dtypes=op.dtypes[""],
-            mode_dtypes=_mode_dtypes(op, modes),
+            mode_dtypes=found,
             declined={
                 why.variant or "": Refusal(Status.SKIPPED, f"{why.reason} {why.link}", Cause.DECLARED)
                 for why in self.not_judged
@@ -162,17 +169,6 @@ def variants_of(op: Operator) -> tuple[str, ...]:
         LARGE: True,
     }
     return tuple(variant for variant in VARIANTS if has[variant])
-
-
-def _mode_dtypes(op: Operator, modes: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Dtypes by mode, and by ``mode@type`` where a device type has its own list."""
-    found: dict[str, tuple[str, ...]] = {}
-    for mode in modes:
-        lists = op.backward if mode == BACKWARD else op.dtypes
-        for kind, dtypes in lists.items():
-            few = tuple(each for each in dtypes if each in LARGE_DTYPES) or dtypes[:1]
-            found[f"{mode}@{kind}" if kind else mode] = few if mode == LARGE else dtypes
-    return found
 
 
 SUITE = OpsSuite()

@@ -114,7 +114,18 @@ class OwnSuite:
     @cached_property
     def digest(self) -> str:
         """Sixteen hex digits over the file and the local modules that it imports."""
-        return code_digest([self.file, *_imported(self.file)])
+        # Return the local modules that ``file`` imports, and those that they import, in a fixed order.
+        found: dict[Path, None] = {}
+        waiting = [self.file]
+        while waiting:
+            source = waiting.pop()
+            for folder, name in _imports(source):
+                base = folder.joinpath(*name.split(".")) if name else folder
+                for candidate in (base.with_suffix(".py"), base / "__init__.py", base.parent / "__init__.py"):
+                    if candidate.is_file() and candidate != self.file and candidate not in found:
+                        found[candidate] = None
+                        waiting.append(candidate)
+        return code_digest([self.file, *sorted(found)])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -277,21 +288,6 @@ def _odd(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
         if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             own += ast.iter_child_nodes(part)
     return "it returns nothing"
-
-
-def _imported(file: Path) -> list[Path]:
-    """Return the local modules that ``file`` imports, and those that they import, in a fixed order."""
-    found: dict[Path, None] = {}
-    waiting = [file]
-    while waiting:
-        source = waiting.pop()
-        for folder, name in _imports(source):
-            base = folder.joinpath(*name.split(".")) if name else folder
-            for candidate in (base.with_suffix(".py"), base / "__init__.py", base.parent / "__init__.py"):
-                if candidate.is_file() and candidate != file and candidate not in found:
-                    found[candidate] = None
-                    waiting.append(candidate)
-    return sorted(found)
 
 
 def _imports(source: Path) -> Iterator[tuple[Path, str]]:

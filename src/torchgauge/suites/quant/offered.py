@@ -101,7 +101,7 @@ def _offers(*packages: str) -> dict[str, Offer]:
     made: dict[str, Offer] = {}
     kinds: set[type] = set(_below(base))
     for kind in sorted(kinds, key=lambda each: (each.__module__, each.__name__)):
-        if kind in handlers and _reachable(kind, packages) and _by_itself(kind):
+        if kind in handlers and kind.__module__.startswith(packages) and _by_itself(kind):
             for word, arguments in _variants(kind):
                 free = word if word not in made else f"{word}-{_package(kind)}"  # two classes of one name
                 made[free] = Offer(free, kind, MappingProxyType(arguments))
@@ -130,10 +130,6 @@ def _is_script(name: str) -> bool:
 
 
 _PROGRAMS = frozenset({"scripts", "benchmarks", "examples", "tutorials"})
-
-
-def _reachable(kind: type, packages: tuple[str, ...]) -> bool:
-    return kind.__module__.startswith(packages)
 
 
 def _below(base: type) -> Iterator[type]:

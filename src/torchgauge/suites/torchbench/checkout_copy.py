@@ -31,7 +31,9 @@ def copy_of(checkout: Path, model: str) -> Path:
     """
     _remove_abandoned()
     copy = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-    _hold(copy)
+    # Lock ``folder`` for as long as this process, or one that it forked, lives.
+    held = os.open(copy / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
     for item in checkout.iterdir():
         if item.name not in _NOT_TAKEN | {_PACKAGE}:
@@ -57,12 +59,6 @@ def _take(source: Path, target: Path, skip: Collection[str] = ()) -> None:
             shutil.copyfile(item, target / item.name)
         else:
             (target / item.name).symlink_to(item)
-
-
-def _hold(folder: Path) -> None:
-    """Lock ``folder`` for as long as this process, or one that it forked, lives."""
-    held = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
-    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _remove_abandoned() -> None:

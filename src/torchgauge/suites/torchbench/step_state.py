@@ -161,7 +161,12 @@ class Snapshot:
         for _, values, array in self._arrays:
             array[...] = values
         for _, generator, state in self._generators:
-            _set_generator_state(generator, state)
+            if isinstance(generator, random.Random):
+                generator.setstate(state)
+            elif hasattr(generator, "set_state"):
+                generator.set_state(state)
+            else:
+                generator.bit_generator.state = state
 
     @property
     def lost(self) -> list[str]:
@@ -396,7 +401,15 @@ class Snapshot:
             self._keep_tensor(path, value)
             return _hooks(path, value, _TENSOR_HOOKS)
         if type(value).__module__.partition(".")[0] == "numpy":
-            self._keep_numpy(path, value)
+            import numpy as np
+
+            if isinstance(value, np.ndarray) and value.flags.writeable and value.dtype != object:
+                kept = value
+                if value.nbytes > MAX_ARRAY_BYTES and value.ndim:
+                    kept = value[: max(1, MAX_ARRAY_BYTES * len(value) // value.nbytes)]
+                self._arrays.append((path.lstrip("."), kept.copy(), kept))
+            elif isinstance(value, (np.random.Generator, np.random.RandomState)):
+                self._generators.append((path, value, _generator_state(value)))
             return []
         if isinstance(value, (random.Random, torch.Generator)):
             self._generators.append((path, value, _generator_state(value)))
@@ -473,17 +486,6 @@ class Snapshot:
         if tensor.requires_grad and tensor.is_leaf:
             self.trained.add(path)
 
-    def _keep_numpy(self, path: str, value: Any) -> None:
-        import numpy as np
-
-        if isinstance(value, np.ndarray) and value.flags.writeable and value.dtype != object:
-            kept = value
-            if value.nbytes > MAX_ARRAY_BYTES and value.ndim:
-                kept = value[: max(1, MAX_ARRAY_BYTES * len(value) // value.nbytes)]
-            self._arrays.append((path.lstrip("."), kept.copy(), kept))
-        elif isinstance(value, (np.random.Generator, np.random.RandomState)):
-            self._generators.append((path, value, _generator_state(value)))
-
 
 def _hooks(path: str, owner: Any, names: Collection[str]) -> list[tuple[str, Any]]:
     """Return the hooks of a module or a tensor, which may hold state."""
@@ -553,12 +555,3 @@ def _generator_state(generator: Any) -> Any:
 
 def _same_state(one: Any, other: Any) -> bool:
     return torch.equal(one, other) if isinstance(one, torch.Tensor) else repr(one) == repr(other)
-
-
-def _set_generator_state(generator: Any, state: Any) -> None:
-    if isinstance(generator, random.Random):
-        generator.setstate(state)
-    elif hasattr(generator, "set_state"):
-        generator.set_state(state)
-    else:
-        generator.bit_generator.state = state

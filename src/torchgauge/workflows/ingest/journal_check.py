@@ -149,19 +149,16 @@ class _Reading:
             raise RefusedSetError(Reason.CASE_TWICE, f"{what}: {case_id} has a row already")
         if row.case != planned.case:
             raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} is not the case of that name")
-        self._check_facts(row, what)
-        self._check_metrics(row, what)
-        check_row(row, self._plan.run_id, self._environments, self._window)
-        ours = planned.expectation.status if planned.expectation else None
-        self._excused += row.expected is not ours
-        self._statuses[row.status.value] += 1
-
-    def _check_facts(self, row: Any, what: str) -> None:
         told = sum(len(name) + len(str(value)) for name, value in row.facts)
         self._told += told
         if told > ROW_FACTS or self._told > FACT_BYTES:
             most = f"{ROW_FACTS} characters of facts in a row, and {FACT_BYTES} in all"
             raise RefusedSetError(Reason.TOO_LARGE, f"{what}: more than {most}")
+        self._check_metrics(row, what)
+        check_row(row, self._plan.run_id, self._environments, self._window)
+        ours = planned.expectation.status if planned.expectation else None
+        self._excused += row.expected is not ours
+        self._statuses[row.status.value] += 1
 
     def _check_metrics(self, row: Any, what: str) -> None:
         self._foreign |= {each.metric for each in row.measurements} - self._known

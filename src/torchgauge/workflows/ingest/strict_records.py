@@ -52,29 +52,21 @@ def decode(raw: bytes, cls: type[Record], what: str, most: int = LINE_BYTES) -> 
 
 def check_text(raw: bytes, what: str) -> None:
     """Refuse text that hides, reverses or acts; JSON that is not ASCII is none of our writers'."""
-    _check_ascii(raw, what)
+    if not raw.isascii() or b"\x7f" in raw:
+        raise RefusedSetError(Reason.TEXT, f"{what} has bytes that are not printable ASCII")
     if b"\\" not in raw:
         return
     try:
-        _refuse_unplain(msgspec.json.decode(raw), what)
+        field = unplain_field(msgspec.json.decode(raw))
+        if field is not None:
+            named = field if _FIELD.fullmatch(field) else "a field"
+            raise RefusedSetError(Reason.TEXT, f"{what}: the text of {named} is not plain")
     except RecursionError as error:
         raise _refused(error, what) from error
     except (msgspec.DecodeError, UnicodeError, ValueError) as error:
         surrogate = b"\\ud" in raw.lower()
         reason = Reason.TEXT if surrogate else _refused(error, what).reason
         raise RefusedSetError(reason, f"{what}: {_words_of(error)}") from error
-
-
-def _check_ascii(raw: bytes, what: str) -> None:
-    if not raw.isascii() or b"\x7f" in raw:
-        raise RefusedSetError(Reason.TEXT, f"{what} has bytes that are not printable ASCII")
-
-
-def _refuse_unplain(value: Any, what: str) -> None:
-    field = unplain_field(value)
-    if field is not None:
-        named = field if _FIELD.fullmatch(field) else "a field"
-        raise RefusedSetError(Reason.TEXT, f"{what}: the text of {named} is not plain")
 
 
 def check_depth(value: object, what: str) -> None:
