@@ -54,6 +54,7 @@ from torchgauge.results.comparing.noise import NoiseHistory
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import End, Kind, PlanStamp, RunState
 from torchgauge.results.journal_record import PAYLOADS
+from torchgauge.results.matrix.state import CellState, MatrixState, write_state
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store
 
@@ -211,6 +212,8 @@ MODELS = (
     ("huggingface", "bert_base", 4),
     ("huggingface", "distilgpt2", 1),
     ("toy", "mlp", 32),
+    ("features", "attention.sdpa-causal", 2),
+    ("features", "compile.regional-stack4", 2),
 )
 
 
@@ -290,6 +293,9 @@ def make_nights(path: Path) -> None:
             for case, seconds in NIGHTLY
             if case.workload.model != "rnn" or night < RETIRED
         ]
+        for width, case in DRIFTS.items():
+            seconds = 0.0031 * walk(width)[night]
+            rows.append(result(case, measurements(random.Random(night), case, seconds, 0.001, 5)))
         write_run(store, f"2026{5 + month:02d}{day + 1:02d}T030000Z-{night:08x}", at, rows, where=where)
     for number in range(4):
         write_comparison(
@@ -297,6 +303,29 @@ def make_nights(path: Path) -> None:
         )
     write_comparison(store, "20260606T120000Z-0000aaaa", 40, 0.0, rng)
     write_comparison(store, "20260606T130000Z-0000bbbb", 41, 0.09, rng)
+    rng = random.Random(13)  # what was drawn above stays as it is
+    three = ("mlp", "convnet", "tinyformer")
+    write_comparison(store, "20260606T140000Z-0000cccc", 42, 0.09, rng, models=three)
+    for number in range(2):  # as many suspicions that do not repeat as put a case into quarantine
+        run_id = f"20260606T15{number}000Z-{number:04x}dddd"
+        write_comparison(store, run_id, 43 + number, 0.03, rng, models=("rnn", "gru"), fades=True)
+    write_matrix(store)
+
+
+def write_matrix(store: Store) -> None:
+    """Write a version matrix of three versions of torch, two of which were measured against the first."""
+    cells = (("2.12", ""), ("2.13", "20260606T130000Z-0000bbbb"), ("2.14", "20260606T140000Z-0000cccc"))
+    state = MatrixState(
+        "20260606T125000Z-0000eeee",
+        FIRST_NIGHT + 36 * DAY,
+        ("torchgauge", "matrix"),
+        tuple(
+            CellState(label, "base/bin/python", f"{label}.0+cpu", "9ab1b31d2f7c", (), "", run, True)
+            for label, run in cells
+        ),
+        "2.12",
+    )
+    write_state(store, state)
 
 
 NIGHTLY = (
@@ -306,6 +335,19 @@ NIGHTLY = (
     (Case(Workload("toy", "mlp", batch=32), INDUCTOR, NPU), 0.00071),
     (Case(Workload("toy", "rnn", batch=8), EAGER, CPU), 0.0042),
 )
+DRIFTS = {
+    0.032: Case(Workload("toy", "walks", batch=8), EAGER, CPU),
+    0.0245: Case(Workload("toy", "strolls", batch=8), EAGER, CPU),
+}
+"""Cases whose latency goes by such steps, without a change: in all by more and by less than 5 %."""
+
+
+def walk(width: float) -> list[float]:
+    """Return levels of latency of all nights, each a step of ``width`` (log ratio) from the last."""
+    rng, levels = random.Random(14), [1.0]
+    for _ in range(NIGHTS):
+        levels.append(levels[-1] * rng.lognormvariate(0, width))
+    return levels[1:]
 
 
 def _nightly(rng: random.Random, night: int, case: Case, seconds: float) -> Result:
@@ -321,11 +363,24 @@ def _nightly(rng: random.Random, night: int, case: Case, seconds: float) -> Resu
     return result(case, rows)
 
 
-def write_comparison(store: Store, run_id: str, number: int, slower: float, rng: random.Random) -> None:
-    """Write an A/B run of two models; numbers below 40 measure head against head."""
+def write_comparison(
+    store: Store,
+    run_id: str,
+    number: int,
+    slower: float,
+    rng: random.Random,
+    *,
+    models: tuple[str, ...] = ("mlp", "convnet"),
+    fades: bool = False,
+) -> None:
+    """Write an A/B run; numbers below 40 measure head against head, of one model.
+
+    The first model is slower, unless it ``fades`` and is confirmed; a third is twice as much faster.
+    """
     at = FIRST_NIGHT + (31 + number // 3) * DAY if number < 40 else FIRST_NIGHT + 36 * DAY + number * 60
     control = number < 40
-    models = ("mlp",) if control else ("mlp", "convnet")
+    models = ("mlp",) if control else models
+    changes = dict(zip(models, (slower, 0.0, -2 * slower), strict=False))
     cases = [Case(Workload("toy", model, batch=32), EAGER, CPU) for model in models]
     pairs = tuple(Pair(case, case, control=control) for case in cases)
     base, head = SideSpec("base", "base/bin/python"), SideSpec("head", "head/bin/python")
@@ -346,7 +401,8 @@ def write_comparison(store: Store, run_id: str, number: int, slower: float, rng:
     while wanted := judge.wanted():
         for each in wanted:
             pair = next(pair for pair in pairs if pair.key == each.pair_key)
-            ratio = rng.gauss(0, 0.004) + (slower if pair.base.workload.model == "mlp" else 0.0)
+            change = 0.0 if fades and each.confirms else changes[pair.base.workload.model]
+            ratio = rng.gauss(0, 0.004) + change
             count = 1 + sum(launch.pair_key == pair.key for launch in launches)
             launches.append(_launch(pair, count, ratio, at + 60 * count, rng, confirms=each.confirms))
             judge.add(launches[-1])

@@ -285,7 +285,8 @@ def yaml_lines(work: Path) -> list[str]:
 
 RUN = (
     "run toy causes --device fake --models noop,sum,loses_kernel,other_signal --config eager,inductor "
-    "--measure-seconds 0.1 --no-calibration --threads 1 --prefetch 1 --store seeded"
+    "--measure-seconds 0.1 --no-calibration --threads 1 --prefetch 1 --store seeded --expectations "
+    "expected.yaml"
 )
 NORMALISED = {
     "n": "lines are numbered in the order of groups, and samples in that of time",
