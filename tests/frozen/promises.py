@@ -16,6 +16,7 @@ import inspect
 import io
 import json
 import os
+import random
 import re
 import shlex
 import shutil
@@ -371,6 +372,20 @@ def _by_chance(row: Any) -> bool:
     return isinstance(row, dict) and row.get("metric") in BY_CHANCE
 
 
+def verdict_lines(work: Path) -> list[str]:
+    """Return the verdicts of an A/B run of three models, judged anew; a store keeps old ones."""
+    from make_stores import write_comparison
+
+    from torchgauge.results.store import Store
+
+    store = Store.open(work / "judged", create=True)
+    models = ("mlp", "convnet", "tinyformer")
+    write_comparison(store, "20260606T140000Z-0000cccc", 42, 0.09, random.Random(13), models=models)
+    (journal,) = (work / "judged" / "comparisons").glob("*/journal.jsonl")
+    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    return [line for row in rows if row["kind"] == "verdict" for line in json_lines(plain(row["data"]))]
+
+
 def name_lines() -> list[str]:
     """Return the public names of the library and of plugins, with parameters and public members."""
     lines = []
@@ -422,6 +437,7 @@ def recorders(work: Path) -> dict[str, Callable[[], list[str]]]:
         "yaml.txt": lambda: yaml_lines(work),
         "journal.txt": lambda: journal_lines(work),
         "names.txt": name_lines,
+        "verdicts.txt": lambda: verdict_lines(work),
     }
 
 
