@@ -2,7 +2,7 @@
 
 ``python docs/generate_results.py --store STORE... > docs/results/NAME.csv``. Only published rows count, the
 newest of each case. A row that did not pass has its reason. Latencies are medians in seconds with the
-half-width of their 95 % interval; fewer than six rounds have none. A row of another model than its name says
+half-width of their 95 % interval; fewer than six rounds have none. A row of another model than its name
 has no number.
 """
 

@@ -66,7 +66,7 @@ def make_result(case: Case, status: Status = Status.PASS, run_id: str = "run", *
 def check_suite(suite: Suite) -> list[str]:
     """What is wrong with ``suite`` on the parent side; an empty list where nothing is."""
     problems = [
-        f"it has no {member!r}: None, an empty dict and an empty tuple where there is nothing to say"
+        f"it has no {member!r}: None, an empty dict and an empty tuple are valid empty values"
         for member in ("unavailable", "environment", "notes")
         if not hasattr(suite, member)
     ]

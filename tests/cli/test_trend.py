@@ -25,7 +25,7 @@ def nightly(tmp_path) -> Path:
 
 
 def test_a_change_says_that_the_code_of_the_model_changed_with_it(invoke, tmp_path):
-    """A night without a digest says nothing of it; the series has the night, and the change the mark."""
+    """A night without a digest has no result for it; the series has the night, and the change the mark."""
     rng = random.Random(1)
     for number in range(30):
         value = (1.2e-3 if number >= 22 else 1e-3) * (1.0 + rng.gauss(0.0, 0.004))

@@ -89,7 +89,7 @@ def test_it_enters_no_mean(store: Path) -> None:
     latest = read_site_data(Store.open(store), NOW).latest
     said = {each.workload.model: why_out(each, "latency") for each in latest.entries.values()}
     assert said["honest"] == ""
-    assert said["poser"] == "another model than its name says"
+    assert said["poser"] == "another model than its name"
     assert said["fallen"] == "degraded"
     assert said["late"] == "OOM"
     counted = tally(latest.entries.values())

@@ -125,7 +125,7 @@ def test_a_stale_row_is_no_point(tmp_path):
     made.publish(tmp_path / "store", "new", [made.row(Workload("toy", "mlp"))], days=31)
     found = item(scorecards([store]).cards[0].card, "features.int4")
     assert (found.source, found.because) == (
-        Source.UNKNOWN, "checks that say nothing: quantization.int4 (stale)",
+        Source.UNKNOWN, "checks without a result: quantization.int4 (stale)",
     )  # fmt: skip
 
 
@@ -145,11 +145,11 @@ def test_a_share_is_decided_where_nothing_missing_can_change_it(tmp_path):
 
 
 def test_a_speed_within_the_noise_is_not_decided(tmp_path):
-    """5 % faster or slower than the processor is too close to tell."""
+    """5 % faster or slower than the processor is too close for a verdict."""
     for place, ratio in enumerate((0.95, 1.05)):
         found = item(card(tmp_path / str(place), timed=made.timed(ratio)), "features.graph")
         assert (found.source, found.at_most) == (Source.UNKNOWN, 1)
-        assert "too close to tell" in found.because
+        assert "too close for a verdict" in found.because
 
 
 def test_a_question_that_makes_no_sense_is_left_out(tmp_path):
@@ -218,7 +218,7 @@ def test_declarations_in_the_store_count_and_old_ones_do_not(tmp_path):
     found = item(scorecards([store], ["other"]).cards[0].card, "hardware.access")
     assert (found.source, found.note) == (
         Source.UNKNOWN,
-        "what was declared is too old, or of a later release",
+        "the declaration is too old, or is for a later release",
     )
 
 

@@ -84,8 +84,8 @@ WHOLE = """conflicts:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('    since: "2"\n', "", "no rule says when it conflicts"),
-        ("    unneeded: true\n", "", "nothing says which exceptions are its fault"),
+        ('    since: "2"\n', "", "it has no rule for a conflict"),
+        ("    unneeded: true\n", "", "it does not list its exceptions"),
         ("    unneeded: true\n", "    says: ['(']\n", "not a regular expression"),
         ("breaks:", "brakes:", "did you mean breaks"),
         ("conflicts:\n", "conflicts:\n" + WHOLE.partition("\n")[2], "has two rules"),

@@ -348,7 +348,7 @@ def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
         ("abd.py", "abd.py: there is no such file", "torchgauge run bad.py"),
         ("bench/", "bench/ is a folder", "torchgauge run bench/good.py"),
         ("notes.ipynb", "notes.ipynb is not a Python file", "a file whose name ends in .py"),
-        ("empty.py", "empty.py: no model: it has no function at its top level", "def model(): return "),
+        ("empty.py", "empty.py: no model: it defines no function at its top level", "def model(): return "),
         ("bad.py:exits", "bad.py:exits: a file and its function have two colons", "bad.py::exits"),
         (
             "helpers.py",

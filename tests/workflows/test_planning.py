@@ -71,7 +71,7 @@ def test_a_pool_without_a_case_is_planned_as_empty_and_said():
     assert plan.told_of == {"one", "two"}
     (note,) = planning.notes_of(plan, CONFIG)
     assert note.startswith("pool two: nothing is planned for it")
-    assert "Left out, as asked: `two`." in planning.summary_of(replace(plan, empty=(), left_out=("two",)))
+    assert "Left out on request: `two`." in planning.summary_of(replace(plan, empty=(), left_out=("two",)))
 
 
 def test_a_night_has_one_name_however_often_it_is_planned():

@@ -69,7 +69,7 @@ def forms(**helps: str) -> Callable[[Command], Command]:
         if given and form != "text":
             names = [f"--{name}" for name in ("json", *helps)]
             raise UsageError(
-                "more than one form is asked for", hint=f"one of {', '.join(names[:-1])} and {names[-1]}"
+                "several output formats were given", hint=f"one of {', '.join(names[:-1])} and {names[-1]}"
             )
         if given:
             context.params["form"] = parameter.name

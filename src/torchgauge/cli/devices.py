@@ -49,7 +49,7 @@ def command(
         return
     if device and not import_safety:
         raise UsageError(
-            "--device goes with --import-safety", hint=f"torchgauge doctor --device {device} looks closely"
+            "--device goes with --import-safety", hint=f"torchgauge doctor --device {device} prints details"
         )
     if import_safety:
         sys.exit(_import_safety(interpreter(python).path, device, as_json))

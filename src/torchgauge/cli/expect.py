@@ -60,7 +60,7 @@ def command(own: str | None, out: str | None, in_place: bool, dry_run: bool, **o
     from torchgauge.results.triage.reading import Wanted
 
     if sum((out is not None, in_place, dry_run)) > 1:
-        raise UsageError("more than one place is asked for", hint="one of --out, --in-place and --dry-run")
+        raise UsageError("several places were given", hint="one of --out, --in-place and --dry-run")
     ask = _ask(options["links"], prune=options["prune"])
     runs = 1 if options["once"] else options["runs"]
     evidence = read_evidence(options["stores"], Wanted((), options["suites"]), runs)
@@ -115,7 +115,7 @@ def _files(
                 )
             return [file]
         if len(wanted) != 1:
-            raise UsageError(f"{own} does not exist", hint="--device NAME says whom a new file is about")
+            raise UsageError(f"{own} does not exist", hint="--device NAME names the device of a new file")
         return [new_file(wanted[0], path)]
     files = []
     for device in wanted or there:

@@ -87,7 +87,7 @@ def _of_comparison(store: str, name: str, rules: Policy | None) -> tuple[GateRes
     if plan.pairs and all(pair.control for pair in plan.pairs):
         raise UsageError(
             f"A/B run {folder.run_id} measured head against head: it has nothing that gates",
-            hint="name another comparison; torchgauge results noise shows what A/A runs say",
+            hint="name another comparison; torchgauge results noise shows the results of A/A runs",
         )
     verdicts, state = found.verdicts, found.state
     judged = {verdict.pair_key for verdict in verdicts}

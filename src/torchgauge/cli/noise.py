@@ -71,7 +71,7 @@ def suggest_policy(
         return
     path = Path(output)
     if path.exists():
-        raise UsageError(f"{path} exists", hint="name a new file; what people wrote is not overwritten")
+        raise UsageError(f"{path} exists", hint="name a new file; existing files are not overwritten")
     path.write_text(text, encoding="utf-8")
     click.echo(f"wrote {path}", err=True)
 

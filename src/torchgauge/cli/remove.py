@@ -19,4 +19,4 @@ def command(run: str, store: str, reason: str) -> None:
     from torchgauge.results.store import Store
     from torchgauge.workflows.ingest.removal import remove_run
 
-    click.echo(f"removed {run}; {remove_run(Store.open(store), run, reason)} says why")
+    click.echo(f"removed {run}; {remove_run(Store.open(store), run, reason)} has the reason")

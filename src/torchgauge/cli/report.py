@@ -49,7 +49,7 @@ def _picture(report: Report, chart: str) -> Picture:
 
     if not isinstance(report, ComparisonReport):
         raise UsageError(
-            f"--chart {chart}: {report.run_id} is a run, which has no base and head",
+            f"--chart {chart}: {report.run_id} is a run without base and head",
             hint="torchgauge dashboard build draws the pictures of a store's runs",
         )
     return comparison_picture(report)

@@ -163,7 +163,10 @@ def install(name: str, models: str | None, python: str | None, **flags: Any) -> 
         return
     if not flags["yes"]:
         if not sys.stdin.isatty():
-            raise UsageError("nothing is installed without a yes", hint="add --yes, or --dry-run to look")
+            raise UsageError(
+                "nothing is installed without a yes",
+                hint=("add --yes, or --dry-run to print the commands only"),
+            )
         click.confirm(f"install {counted(len(planned.needs), 'package')}?", abort=True, err=True)
     ended = pip.install(planned, lambda line: click.echo(line, err=True))
     click.echo(json.dumps(to_plain(ended), indent=1) if as_json else "\n".join(pip.report_text(ended)))

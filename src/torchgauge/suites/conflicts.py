@@ -83,11 +83,9 @@ def load_conflicts(path: Path) -> tuple[ConflictFields, ...]:
             raise refuse(document, f"{at}.package", f"{rule.package!r} has two rules", "keep one")
         seen.add(rule.package)
         if not (rule.since or rule.below or rule.beside or rule.follows):
-            raise refuse(document, f"{at}.package", "no rule says when it conflicts", "give it `since`")
+            raise refuse(document, f"{at}.package", "it has no rule for a conflict", "give it `since`")
         if not (rule.unneeded or rule.says):
-            raise refuse(
-                document, f"{at}.package", "nothing says which exceptions are its fault", "give it `says`"
-            )
+            raise refuse(document, f"{at}.package", "it does not list its exceptions", "give it `says`")
         for place, pattern in enumerate(rule.says):
             try:
                 re.compile(pattern)

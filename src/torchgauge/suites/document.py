@@ -19,7 +19,7 @@ import yaml
 from torchgauge.errors import DataFileError
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NAME_ONE = "name a file of YAML; docs/reference/yaml.md says what each kind holds"
+_NAME_ONE = "name a file of YAML; docs/reference/yaml.md describes each kind of file"
 MOST_LEVELS = 64
 """Mappings and lists in one another that a file may have: everything that reads the value recurses."""
 MOST_KEY = 1024

@@ -93,7 +93,11 @@ def expectations_of(document: Document) -> ExpectationTable:
         if all(getattr(entry, name) is None for name in SELECTORS):
             raise refuse(document, at, "selects every case", f"add one of: {', '.join(SELECTORS)}")
         if entry.status in (Status.NOT_RUN, Status.INFRA):
-            raise refuse(document, f"{at}.status", f"{entry.status.value!r} says nothing of a case")
+            raise refuse(
+                document,
+                f"{at}.status",
+                (f"{entry.status.value!r} is not a status that a case can be expected to have"),
+            )
         if entry.cause is not None and entry.status in (Status.PASS, Status.SKIPPED):
             problem = f"an entry with status {entry.status.value!r} must not have a cause"
             raise refuse(document, f"{at}.cause", problem, "remove the line `cause`")

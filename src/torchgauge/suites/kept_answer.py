@@ -112,7 +112,7 @@ def places_of(python: str, *packages: str) -> tuple[Place, ...]:
         return tuple(Place(file, version) for file, version in json.loads(done.stdout.splitlines()[-1]))
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InfrastructureError(
-            f"{python} does not say where its {packages[-1]} is: {error}",
+            f"{python} does not report the location of {packages[-1]}: {error}",
             hint="torchgauge doctor prints details",
         ) from error
 

@@ -50,7 +50,7 @@ def refuse(
 
 _NUMBER = re.compile(r"Expected `str[^`]*`, got `(int|float)`")
 """What is said of a text that YAML reads as a number."""
-_KINDS = "docs/reference/yaml.md says what each field takes"
+_KINDS = "docs/reference/yaml.md describes each field"
 
 
 def _explained(document: Document, kind: Any, message: str) -> DataFileError:

@@ -71,7 +71,7 @@ def decide(facts: Facts, pool: str, trust: str) -> Decision:
     if not facts.is_open:
         return Decision(False, sha, "the pull request is not open")
     if not is_sha(sha):
-        return Decision(False, "", "the head of the pull request is not known")
+        return Decision(False, "", "the head of the pull request is unknown")
     if facts.approved_sha and facts.approved_sha != sha:
         return Decision(False, sha, "a commit was pushed after permission was given, which holds no longer")
     if facts.event_sha and facts.event_sha != sha:
@@ -79,7 +79,7 @@ def decide(facts: Facts, pool: str, trust: str) -> Decision:
     if facts.event == "issue_comment":
         return _by_command(facts, pool)
     if facts.event != "pull_request":
-        return Decision(False, sha, "only a pull request or a comment on one can ask for a pool")
+        return Decision(False, sha, "only a pull request or a comment on one can request a pool")
     if trust == "anyone":
         return Decision(True, sha, f"pool {pool} is open to anyone")
     if facts.author_role in WRITERS:
@@ -95,7 +95,7 @@ def asks(body: str, pool: str) -> bool:
 def _by_command(facts: Facts, pool: str) -> Decision:
     sha = facts.head_sha
     if facts.action != "created":
-        return Decision(False, sha, "a comment that was changed asks for nothing: write a new one")
+        return Decision(False, sha, "an edited comment is ignored: write a new one")
     if not asks(facts.command, pool):
         reason = f"the comment does not begin with the command for pool {pool}: {COMMAND} {pool} COMMIT"
         return Decision(False, sha, reason)
@@ -116,7 +116,7 @@ def _by_label(facts: Facts, pool: str) -> Decision:
     sha = facts.head_sha
     if not facts.label_put:
         wanted = f"`{COMMAND} {pool} COMMIT`, or the label {LABEL_PREFIX}{pool}, put again after each push"
-        return Decision(False, sha, f"nobody who may push has let this commit run: {wanted}")
+        return Decision(False, sha, f"no user with push permission approved this commit: {wanted}")
     if facts.actor_role not in WRITERS:
         return Decision(False, sha, "whoever added the label is not a person who may push to this repository")
     if not facts.label_there:
@@ -143,7 +143,7 @@ def facts_of(api: GitHubApi, event: Mapping[str, Any], repository: str, pool: st
     told = api.get(f"{home}/pulls/{number}")
     head = told.get("head") if isinstance(told, dict) else None
     if not isinstance(head, dict):
-        problem = f"the answer of GitHub's API does not describe pull request {number}"
+        problem = f"the response of GitHub's API does not describe pull request {number}"
         raise InfrastructureError(problem, hint="start the job again")
     facts = Facts(
         event=name,

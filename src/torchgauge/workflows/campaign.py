@@ -54,7 +54,8 @@ class PoolPlan:
             if shard.index == index:
                 return shard
         raise UsageError(
-            f"pool {self.name!r} has no shard {index}", hint=f"1 to {len(self.shards)}, as campaign.json says"
+            f"pool {self.name!r} has no shard {index}",
+            hint=(f"1 to {len(self.shards)}, the range in campaign.json"),
         )
 
 
@@ -114,7 +115,7 @@ def term_of(case: Case, planned: PlannedCase) -> list[object]:
 
 def no_case(pool: str) -> str:
     """That ``pool`` has nothing to run, and what to try."""
-    told = "nothing is planned for it, since the campaign has no case for its device"
+    told = "no case is planned for it: the campaign has no case for its device"
     return f"pool {pool}: {told}; fix `campaign` or `pools` of torchgauge.yml"
 
 
@@ -140,6 +141,6 @@ def read_campaign(path: Path | str, wanted: str = "") -> CampaignPlan:
         raise DataFileError(
             where,
             f"is the plan {plan.digest}, and the job that planned the campaign wrote another one",
-            hint="the artifact was replaced by another job: look at the run's jobs before you repeat it",
+            hint="the artifact was replaced by another job: check the run's jobs before you repeat it",
         )
     return plan

@@ -164,7 +164,7 @@ def _unlike(whole: Collection, expected: Expected, ended: EndedJobs) -> Iterable
     yield from (f"{words}, although a result set came" if came else words for words, came in told)
     if ended.failed and not (told or whole.missing):
         how = ended.together
-        yield f"the jobs that measure ended as {how}, although each submitted a result set: look at the run"
+        yield f"the jobs that measure ended as {how}, although each submitted a result set: check the run"
 
 
 def _newest(

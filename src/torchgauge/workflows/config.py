@@ -182,7 +182,7 @@ def _pool(document: Document, index: int, fields: PoolFields, whole: ConfigField
     hint = "one name as torchgauge devices lists it, without an index"
     _require(_DEVICE.fullmatch(device), document, f"{at}.device", f"{device!r} names no device", hint)
     labels = (fields.runs_on,) if isinstance(fields.runs_on, str) else tuple(fields.runs_on)
-    problem = f"pool {name!r} has no runner labels, so no machine would ever take its jobs"
+    problem = f"pool {name!r} has no runner labels, so no machine would take its jobs"
     hint = f"runs-on: [self-hosted, tg-{name}] for machines of your own, or [{HOSTED[0]}]"
     _require(labels and all(labels), document, f"{at}.runs-on", problem, hint)
     if (trouble := problem_of(labels, whole.labels)) is not None:

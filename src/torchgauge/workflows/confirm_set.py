@@ -110,7 +110,7 @@ def settle(
     for key, each in waiting.items():
         answer = confirmer.known(each) or given.get(key)
         if answer is None and pools[key] not in rules.pools:
-            told = f"pool {pools[key]} measured it" if pools[key] else "nobody knows which pool measured it"
+            told = f"pool {pools[key]} measured it" if pools[key] else "the pool that measured it is unknown"
             answer = confirmer.not_confirmable(each, f"{told}, and torchgauge.yml has no such pool")
         if answer is not None and _is_news(each, answer):
             taken.append(_in_time(answer, campaign, clock.now()))
@@ -153,7 +153,7 @@ def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
         if path.is_symlink() or path.stat().st_size > MOST_BYTES:
             raise RefusedSetError(Reason.SCHEMA, "it is a link or too large")
         data = path.read_bytes()
-        found = decode(data, ConfirmSet, "the set of answers", MOST_BYTES)
+        found = decode(data, ConfirmSet, "the set of outcomes", MOST_BYTES)
     except OSError as error:
         raise RefusedSetError(Reason.SCHEMA, f"it cannot be read: {error.strerror}") from error
     if found.schema != SET_SCHEMA:
@@ -161,7 +161,7 @@ def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
     if found.campaign_id != campaign_id:
         raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, f"it is not of {campaign_id}")
     if stated is not None and hashlib.sha256(data).hexdigest() not in stated_answers(stated, found.pool):
-        words = f"no job that confirms on pool {one_line(found.pool)[:60]} says that it made it"
+        words = f"no job that confirms on pool {one_line(found.pool)[:60]} claims to have made it"
         raise RefusedSetError(Reason.FOREIGN_IDENTITY, words)
     return found
 
@@ -169,14 +169,14 @@ def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
 def _problem(each: TrendOutcome, of: Suspicion | None, own: bool, policy: Policy) -> str:
     """Why ``each`` is no answer to the suspicion ``of``; empty where it is one."""
     if of is None:
-        return "an answer to what nobody asked"
+        return "an outcome for a suspicion that was not requested"
     if not own:
-        return "an answer to a suspicion of another pool"
+        return "an outcome for a suspicion of another pool"
     numbers = [value for value in (each.ratio, each.low, each.high) if value is not None]
     if not all(math.isfinite(value) and value > 0 for value in numbers):
         return "an impossible ratio"
     if each.state is TrendState.SUSPECTED:
-        return "an answer that says nothing"
+        return "an outcome without a verdict"
     return contradiction(each, of, rule_of(of.series, policy).tolerance)
 
 

@@ -22,7 +22,7 @@ from torchgauge.workflows.workflow_event import SUCCESS, GateRun
 MOST_PACKED = 32 * 1024 * 1024
 """Bytes of a packed artifact that is downloaded at all."""
 _BATCH = re.compile(r":b\d+:")
-UNPLANNED = "nobody planned this pool for the run, so its set was not read"
+UNPLANNED = "this pool was not planned for the run, so its set was not read"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from torchgauge.workflows.collect import COLLECTION_SCHEMA, Collection
 from torchgauge.workflows.night_findings import AbsentPool, NightFindings, NightOf, night_findings
 
 UNPLANNED = (
-    "torchgauge.yml has it, the plan does not, and nobody asked to do without it; plan the night again"
+    "torchgauge.yml has it and the plan does not, although it was not left out on "
+    "request; plan the night again"
 )
 
 

@@ -101,7 +101,7 @@ class GitHubApi:
             url = following[1]
             if not url.startswith(self.base + "/"):
                 raise ApiError(f"the next page of {path} is on another server", hint="check GITHUB_API_URL")
-        raise ApiError(f"{path} has more than {MOST_PAGES} pages", hint="look for something narrower")
+        raise ApiError(f"{path} has more than {MOST_PAGES} pages", hint="use a narrower search")
 
     def send(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
         """Send ``body``; a POST is not tried again where it may already have done its work."""
@@ -230,7 +230,7 @@ def _parsed(data: bytes, path: str) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         raise ApiError(
-            f"{path}: the answer is not JSON", hint="is GITHUB_API_URL that of a GitHub server?"
+            f"{path}: the response is not JSON", hint="is GITHUB_API_URL that of a GitHub server?"
         ) from None
 
 

@@ -39,7 +39,7 @@ def set_output(name: str, value: str, environ: Mapping[str, str] = os.environ) -
     path = environ.get("GITHUB_OUTPUT")
     if not path:
         raise UsageError(
-            "there is no GITHUB_OUTPUT: this is not a step of GitHub Actions", hint="leave --github out"
+            "GITHUB_OUTPUT is not set: this is not a step of GitHub Actions", hint="leave --github out"
         )
     delimiter = f"torchgauge-{secrets.token_hex(16)}"
     line = f"{name}<<{delimiter}\n{value}\n{delimiter}\n".encode()

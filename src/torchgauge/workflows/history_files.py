@@ -78,7 +78,7 @@ def _names(source: Path) -> list[Path]:
                 where = ascii(str(path.relative_to(source)))
                 raise UsageError(
                     f"{where} is hidden or is not a plain file, so nothing of {source} is taken",
-                    hint="a store contains neither: look at the job that produced it",
+                    hint="a store contains neither: check the job that produced it",
                 )
         found += [Path(at, name).relative_to(source) for name in files]
     return sorted(found)

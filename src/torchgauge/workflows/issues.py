@@ -211,7 +211,7 @@ def _of_absence(absent: AbsentPool, url: str) -> Wanted:
     title = harmless_title(f"Missing: results of pool {absent.pool}")
     rule = (
         "Look at the jobs of the pool; one that waits has no machine. This issue is closed once all results "
-        "of the pool come. One that is gone for good: out of `torchgauge.yml`, and close this by hand."
+        "of the pool come. One that is gone for good: out of `torchgauge.yml`, and close this issue by hand."
     )
     key, told = _key_of(absent.pool), f"{code(absent.pool)}: {code(absent.told, 600)}"
     return Wanted(Kind.ABSENCE, key, (key,), title, _text(told, rule, url))

@@ -129,7 +129,7 @@ def plan_campaign(
     if not planned:
         raise NothingSelectedError(
             "the campaign is empty: no pool has a case to run",
-            hint="look at `campaign` and `pools` of torchgauge.yml, and at --pool and --trust",
+            hint="check `campaign` and `pools` of torchgauge.yml, and --pool and --trust",
         )
     legs = sum(len(plan.shards) for plan in planned)
     if legs > MAX_SHARDS:
@@ -296,7 +296,7 @@ def summary_of(plan: CampaignPlan) -> list[str]:
         minutes = f"{pool.expected_s / 60:.1f} min | {longest / 60:.1f} min"
         lines.append(f"| `{pool.name}` | `{pool.device}` | {len(pool.shards)} | {cases} | {minutes} |")
     if plan.left_out:
-        lines += ["", f"Left out, as asked: {', '.join(f'`{name}`' for name in plan.left_out)}."]
+        lines += ["", f"Left out on request: {', '.join(f'`{name}`' for name in plan.left_out)}."]
     return lines
 
 

@@ -246,7 +246,7 @@ def send(url: str, token: str, body: Mapping[str, Any], sleep: Callable[[float],
             f"the relay refused the callback: HTTP {status}{': ' + said if said else ''}",
             hint="a job reports in_progress once, then completed once; its repository is on level L2 or up",
         )
-    return f"the relay did not take the callback (HTTP {status or 'none'}){': ' + said if said else ''}"
+    return f"the relay did not accept the callback (HTTP {status or 'none'}){': ' + said if said else ''}"
 
 
 def _exchange(url: str, token: str, data: bytes | None, sleep: Callable[[float], None]) -> tuple[int, bytes]:

@@ -193,7 +193,7 @@ def differences(campaign: CampaignPlan, environments: Iterable[Environment]) -> 
     wanted = campaign.torch.partition("+")[0]
     found = {version.partition("+")[0] for each in environments if (version := torch_version(each))}
     others = sorted(found - {wanted}) if wanted else []
-    return tuple(f"torch {version} where the campaign says {wanted}" for version in others)
+    return tuple(f"torch {version} but the campaign requires {wanted}" for version in others)
 
 
 class _Lines:

@@ -22,7 +22,7 @@ from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.nights import due_night
 from torchgauge.workflows.planned_nights import UNASKED, EndedJobs, PlannedNight, planned_nights
 
-NOTHING = "there is no result of that night: it never began, was cancelled, or still runs"
+NOTHING = "that night has no result: it never began, was cancelled, or still runs"
 
 
 class NightState(str, Enum):
@@ -207,7 +207,7 @@ def _gaps_of(pool: str, held: Sequence[ShardSeen], plans: Sequence[PlannedNight]
     if any(pool in plan.empty for plan in plans):
         return [no_case(pool)]
     left_out = any(pool in plan.left_out for plan in plans)
-    return [f"pool {pool}: " + ("left out of the plan, as asked" if left_out else "no result")]
+    return [f"pool {pool}: " + ("left out of the plan on request" if left_out else "no result")]
 
 
 def _shard_gaps(pool: str, held: Sequence[ShardSeen], of: int, ended: EndedJobs) -> list[str]:

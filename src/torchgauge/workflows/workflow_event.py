@@ -76,7 +76,9 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
     """
     run = event.get("workflow_run")
     if not isinstance(run, dict):
-        raise DataFileError("the event", "tells of no workflow run", hint="start the step `on: workflow_run`")
+        raise DataFileError(
+            "the event", "does not contain a workflow run", hint="start the step `on: workflow_run`"
+        )
     if event.get("action") != "completed" or run.get("status") not in ("completed", None):
         raise SkippedError("the run has not ended")
     if run.get("event") != "pull_request":

@@ -96,7 +96,7 @@ def test_a_failure_that_runs_agree_on_gets_an_entry_with_reason_link_and_date(tm
         ([[bad("a")]], "seen in 1 of 2 runs"),
         ([[bad("a")], [result(case("a"))], [bad("a")]], "disagree: pass, error"),
         ([[bad("a")], [bad("a", modifiers=(Modifier.FLAKY,))]], "flaky"),
-        ([[bad("a")], [bad("a", modifiers=(Modifier.OTHER_MODEL,))]], "another model than its name says"),
+        ([[bad("a")], [bad("a", modifiers=(Modifier.OTHER_MODEL,))]], "another model than its name"),
         ([[bad("a")], [bad("a", modifiers=(Modifier.UNCHECKED,))]], "nothing checked its results"),
         ([[result(case("a"), modifiers=(Modifier.OTHER_MODEL,))]] * 2, ""),
         ([[bad("a", Status.INFRA, cause=Cause.KILLED)], [bad("a", Status.NOT_RUN)]], ""),

@@ -213,9 +213,9 @@ VARIANTS = [
     ),
     Variant(
         "a pool was left out, as asked",
-        "left out, as asked: pool gpu",
-        "left out, as asked: pool gpu",
-        "pool gpu: left out of the plan, as asked",
+        "left out on request: pool gpu",
+        "left out on request: pool gpu",
+        "pool gpu: left out of the plan on request",
         "nothing to do",
         configured=GPU,
         plan=(("left_out", ("gpu",)),),

@@ -82,7 +82,7 @@ def command(
     for refused in found.rejected:
         click.echo(f"rejected {refused.artifact}: {refused.reason.value}: {refused.detail}", err=True)
     for pool in expected.campaign.left_out:
-        click.echo(f"left out, as asked: pool {pool}", err=True)
+        click.echo(f"left out on request: pool {pool}", err=True)
     for gap in found.gaps:
         click.echo(f"gap: {gap}", err=True)
     sys.exit(0 if found.complete else 3)

@@ -121,7 +121,7 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
         for reason in result.reasons:
             click.echo(f"  {reason}")
         for pool in found.left_out:
-            click.echo(f"  left out, as asked: pool {pool}")
+            click.echo(f"  left out on request: pool {pool}")
         for refused in found.rejected:
             click.echo(f"  rejected: {refused}")
     return result.exit_code

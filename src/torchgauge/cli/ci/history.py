@@ -47,7 +47,7 @@ def fetch(branch: str, folder: Path, github: bool) -> None:
     if github:
         set_output("existed", word)
     if not existed:
-        notice = f"there is no branch {branch} yet: this is the first history"
+        notice = f"branch {branch} does not exist yet: this is the first history"
         annotate("notice", notice)
     click.echo(f"existed={word}")
 

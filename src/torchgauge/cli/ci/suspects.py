@@ -195,4 +195,4 @@ def settle_suspicions(
     for each in found.left:
         click.echo(f"still open: {each.series.case_id} {each.change.size:+.1%} since {each.suspect.date}")
     if not (found.taken or found.left):
-        click.echo("no suspicion has a new answer")
+        click.echo("no suspicion has a new outcome")

@@ -108,7 +108,7 @@ def _relay(options: dict[str, Any]) -> None:
     trouble = relay.send(options["callback_url"], relay.oidc_token(), body)
     if trouble:
         click.echo(f"warning: {trouble}", err=True)
-        add_summary(f"The relay was not told: {trouble[:200].replace('`', '')}")
+        add_summary(f"The relay was not notified: {trouble[:200].replace('`', '')}")
     else:
         click.echo(f"the relay was told: {options['status']}")
 

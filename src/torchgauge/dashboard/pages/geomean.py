@@ -36,7 +36,7 @@ def why_out(entry: Entry, metric: str) -> str:
     if entry.status is not Status.PASS:
         return LOOKS[entry.status].code
     if why := apart(metric, entry.marks):
-        return "another model than its name says" if why == Modifier.OTHER_MODEL else why
+        return "another model than its name" if why == Modifier.OTHER_MODEL else why
     if "stale" in entry.marks:
         return "stale"
     number = entry.numbers.get(metric)

@@ -208,8 +208,7 @@ def judged(operators: Iterable[str], kernel: str) -> tuple[dict[str, Scalar], st
     if kernel and (others or kernel not in ran):
         return (
             facts,
-            f"{kernel} attention was requested, but the forward pass used "
-            f"{' and '.join(others) or 'a kernel of no known name'}",
+            f"{kernel} attention was requested, but {' and '.join(others) or 'an unnamed kernel'} ran",
         )
     return facts, ""
 

@@ -111,7 +111,7 @@ def evidence_from(
 ) -> Evidence:
     """The evidence in newest rows of ``device`` with ``at`` and ``older``, in seconds.
 
-    A row of another model than its name says is none: a census is of the named model.
+    A row of another model than its name is none: a census is of the named model.
     """
     rows = [{name: "" if value is None else value for name, value in row.items()} for row in records]
     models = [

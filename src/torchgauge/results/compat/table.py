@@ -18,7 +18,7 @@ from torchgauge.results.latest import STALE_AFTER_S
 
 NOT_MEASURED = "not measured"
 OTHER_MODEL = "another model"
-"""The word for a row of another model than its name says, whatever its status."""
+"""The word for a row of another model than its name, whatever its status."""
 UNCHECKED = "unchecked"
 """The word for a pass whose result was compared with no reference."""
 NOT_APPLICABLE = "not applicable"

@@ -84,8 +84,8 @@ def _case(row: Row, context: Context, known: Known) -> Case:
         if not getattr(context, field):
             raise DataFileError(
                 str(row.path),
-                f"neither the file nor its name says the {field}",
-                hint=f"{option} NAME says it, or a file name as upstream's dashboard has it",
+                f"neither the file nor its name contains the {field}",
+                hint=f"{option} NAME sets it, or a file name like those of upstream's dashboard",
             )
     model = check_name(row.path, "model", row.cells["name"], row.line, "name")
     device = check_name(row.path, "device", context.device, row.line, "dev")
@@ -142,7 +142,7 @@ def _performance(row: Row, device: str) -> Said:
 def _accuracy(row: Row, device: str) -> Said:
     word = row.cells["accuracy"]
     if not word:
-        raise row.refuse("accuracy", "the cell is empty", "take the row out, or write what the runner said")
+        raise row.refuse("accuracy", "the cell is empty", "remove the row, or write the runner's value")
     ending = ending_of(word)
     if ending is None:
         problem = f"{word!r} is not a word of the dynamo runner{meant(word)}"

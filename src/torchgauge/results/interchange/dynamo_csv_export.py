@@ -51,12 +51,12 @@ def _row(run: ExportedRun, case: ExportedCase, kind: str) -> tuple[dict[str, str
     if not case.compiled:
         return None, "it is the eager side of other rows"
     if Modifier.OTHER_MODEL.value in (case.row["modifiers"] or ()):
-        return None, "it is of another model than its name says, and upstream has no word for that"
+        return None, "it measured another model than its name, which upstream's format cannot express"
     if reason := _apart(case, kind):
         return None, reason
     word = upstream_word(case.row, case.facts)
     if word is None:
-        return None, f"upstream has no word for {case.row['status']}"
+        return None, f"upstream's format cannot express {case.row['status']}"
     row = dict.fromkeys(COLUMNS[kind], "")
     row |= {"dev": case.device, "name": case.row["model"], "batch_size": str(case.row["batch"])}
     passed = case.row["status"] == Status.PASS.value
@@ -83,7 +83,11 @@ def _apart(case: ExportedCase, kind: str) -> str:
     modifier = unchecked if unchecked in (case.row["modifiers"] or ()) else ""
     if kind == PERFORMANCE:
         modifier = case.doubt("latency")
-    return f"it is {modifier} ({case.why(modifier)}), and upstream has no word for that" if modifier else ""
+    return (
+        (f"it is {modifier} ({case.why(modifier)}), which upstream's format cannot express")
+        if modifier
+        else ""
+    )
 
 
 def _exported_numbers(run: ExportedRun, case: ExportedCase) -> dict[str, float]:
@@ -130,7 +134,7 @@ def _write(
             if row and key in rows:
                 row, reason = (
                     None,
-                    "another size or shape of the model has the row, and the format knows none",
+                    "another size or shape of the model has the row, and the format has no field for it",
                 )
             if row is None:
                 left_out.append((f"{case.row['case_id']} ({kind})", reason))

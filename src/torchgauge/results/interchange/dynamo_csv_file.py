@@ -59,9 +59,7 @@ class Row:
         """The number in ``column``; raises :class:`DataFileError` where the cell is empty."""
         value = self.number(column)
         if value is None:
-            raise self.refuse(
-                column, "the cell is empty", "a run that failed has 0.0 there; a row of nothing says nothing"
-            )
+            raise self.refuse(column, "the cell is empty", "a failed run has 0.0 there; remove empty rows")
         return value
 
 

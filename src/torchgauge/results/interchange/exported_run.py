@@ -46,7 +46,7 @@ class ExportedCase:
 
     def why(self, modifier: str) -> str:
         """What the fact of a modifier's name says."""
-        return str(self.facts.get(modifier) or "the row does not say why")
+        return str(self.facts.get(modifier) or "the row has no reason")
 
     @property
     def device(self) -> str:

@@ -137,7 +137,9 @@ class _Found:
             tuple(self.measurements.values()),
             (*self.facts.items(), *((m.value, str(info[m.value])) for m in Modifier if m.value in info)),
             float(self.first.timestamp),
-            Realised(str(realised), 0, 0, "", ("imported: only its hash is known",)) if realised else None,
+            Realised(str(realised), 0, 0, "", ("imported: the file has only its hash",))
+            if realised
+            else None,
             tuple(
                 modifier for modifier in Modifier if modifier.value in str(info.get("modifiers", "")).split()
             ),
@@ -225,9 +227,9 @@ def _case(place: Place, record: RecordFields, given: Context, known: Known) -> C
     ]
     if missing:
         raise place.refuse(
-            f"the record says no {missing[0]}",
+            f"the record has no {missing[0]}",
             "",
-            f"--{missing[0].replace('configuration', 'config')} NAME says it for all records",
+            f"--{missing[0].replace('configuration', 'config')} NAME sets it for all records",
         )
     for kind, name in (("suite", context.suite), ("model", record.model.name), ("device", context.device)):
         check_name(place.path, kind, name, place.line, place.name)

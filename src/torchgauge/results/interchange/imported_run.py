@@ -45,7 +45,7 @@ UNKNOWN_BATCH = 0
 """The batch of a case whose file does not say it: no workload that was ever built has it."""
 
 _FORBIDDEN = frozenset(":@[]")
-_UNTOLD = Tolerance(0.0, 0.0, 0.0, "imported: the file does not say with what tolerance it was checked")
+_UNTOLD = Tolerance(0.0, 0.0, 0.0, "imported: the file does not contain the tolerance of the check")
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def _result(run_id: str, each: ImportedCase, known: Known) -> Result:
     ending = each.ending
     reason = ending.reason
     if ending.status is not Status.PASS and not reason:
-        reason = "the file does not say why"
+        reason = "the file has no reason"
     return Result(
         run_id=run_id,
         case_id=each.case.id,

@@ -152,7 +152,7 @@ def _parsed(path: Path, key: str, given: Context, known: Known) -> tuple[Case, s
     )
     for name in ("mode", "dtype", "device"):
         if not getattr(context, name):
-            raise _refuse(path, key, f"does not say the {name}", f"--{name} NAME says it for all keys")
+            raise _refuse(path, key, f"does not contain the {name}", f"--{name} NAME sets it for all keys")
     batch = _literal(path, key, parts.get("bs") or "None")
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
         raise _refuse(path, key, f"bs={batch!r} is not a batch", "a whole number or None")
@@ -226,7 +226,7 @@ def _ending(entry: _Entry) -> Ending:
     if accuracy is not None and (ending := ending_of(accuracy)) is not None:
         return ending
     if entry.words.get("memleak") == "True":
-        return Ending(Status.ERROR, Phase.MEASURE, reason="TorchBench says that the model leaks memory")
+        return Ending(Status.ERROR, Phase.MEASURE, reason="TorchBench reports a memory leak of the model")
     if entry.numbers or entry.words.get("memleak") == "False":
         return PASSED
     words = list(dict.fromkeys(entry.words.values()))

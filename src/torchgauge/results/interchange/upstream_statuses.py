@@ -32,7 +32,7 @@ PASSED = Ending(Status.PASS, Phase.DONE)
 NO_SPEEDUP = Ending(
     Status.ERROR,
     Phase.MEASURE,
-    reason="the file has a speed-up of zero: upstream failed or ran out of time, and does not say how",
+    reason="the file has a speed-up of zero: upstream failed or timed out, and does not record which",
 )
 
 _ENDINGS: Mapping[str, Ending] = {

@@ -411,7 +411,7 @@ def with_others(table: Table, others: Mapping[str, Table]) -> Table:
 
 def _apart(row: Row | None, place: int, base: float | None) -> Entry:
     if row is None:
-        return Entry("missing", reason="that machine has no such case")
+        return Entry("missing", reason="that machine has no row for this case")
     entry = row.entries[place]
     ratio = entry.median / base if entry.median and base and entry.status == "pass" else None
     return Entry(

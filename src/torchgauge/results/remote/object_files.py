@@ -119,7 +119,7 @@ def _told(url: StoreUrl, done: str, error: Any) -> TorchgaugeError:
     server = f" at {url.endpoint}" if url.endpoint else ""
     if "NO_SUCH_BUCKET" in said:
         return UsageError(
-            f"{url}: there is no bucket {url.bucket}{server}", hint="create it, or name another"
+            f"{url}: bucket {url.bucket} does not exist{server}", hint="create it, or name another"
         )
     refused = (
         "ACCESS_DENIED",
@@ -136,9 +136,9 @@ def _told(url: StoreUrl, done: str, error: Any) -> TorchgaugeError:
     if "NETWORK_CONNECTION" in said or "curlCode" in said or "timed out" in said.lower():
         return InfrastructureError(
             f"{url} cannot be {done}: the server{server} does not answer",
-            hint="check the network and AWS_ENDPOINT_URL, then repeat it; what is complete there stays",
+            hint="check the network and AWS_ENDPOINT_URL, then repeat the command; finished files are kept",
         )
     return InfrastructureError(
         f"{url} cannot be {done}: {said.split(' (Request ID', maxsplit=1)[0]}",
-        hint="repeat it; what is complete stays",
+        hint="repeat the command; finished files are kept",
     )

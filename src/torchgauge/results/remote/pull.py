@@ -66,7 +66,7 @@ def pull(address: str, into: Path | None = None) -> Copy:
         there = files.listed()
         if "store.json" not in there:
             raise UsageError(
-                f"there is no store at {url}", hint="torchgauge results push URL --store DIR makes one of DIR"
+                f"{url} is not a store", hint="torchgauge results push URL --store DIR makes one of DIR"
             )
         try:
             with _kept(folder) as fetched:
@@ -75,7 +75,9 @@ def pull(address: str, into: Path | None = None) -> Copy:
                 return Copy(folder, unfinished)
         except FileNotFoundError:
             continue  # a month replaced it, or a run is published again
-    raise InfrastructureError(f"{url} kept changing while it was read", hint="repeat it when nobody pushes")
+    raise InfrastructureError(
+        f"{url} kept changing while it was read", hint=("repeat the command when no process pushes")
+    )
 
 
 def pull_into(address: str, folder: Path) -> Copy:

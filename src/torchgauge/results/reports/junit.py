@@ -56,8 +56,8 @@ def _comparison(report: ComparisonReport) -> list[ET.Element]:
         Headline.NOTHING_COMPARED: "nothing could be compared",
         Headline.INCOMPLETE: f"the run is not complete: {report.state.value}",
         Headline.IN_DOUBT: in_doubt(report.verdicts),
-        Headline.NOTHING_GATES: "nothing that was compared gates, as the policy says",
-        Headline.UNDECIDED: "what gates is not decided",
+        Headline.NOTHING_GATES: "the policy lets no compared pair gate",
+        Headline.UNDECIDED: "a pair that gates is undecided",
     }
     if report.headline in words:
         case = _case("torchgauge", "the comparison", 0.0)
@@ -141,7 +141,7 @@ def _run(report: RunReport) -> list[ET.Element]:
 
 def _status_case(line: CaseLine) -> ET.Element:
     case = _case(line.suite, line.case_id, line.duration_s)
-    text = f"{line.status.value}: {line.reason or 'no reason is known'}"
+    text = f"{line.status.value}: {line.reason or 'no reason was recorded'}"
     if line.status in INCOMPLETE:
         _say(case, "error", line.status.value, text)
     elif line.unexpected:

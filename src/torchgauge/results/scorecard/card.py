@@ -17,7 +17,7 @@ from torchgauge.results.scorecard.releases import Release
 from torchgauge.results.scorecard.rules import find
 from torchgauge.results.scorecard.scorecard_file import Item, ScorecardFile, Section
 
-NOT_DECLARED = "no row can show it, and nobody declares it"
+NOT_DECLARED = "no row can show it, and it is not declared"
 
 
 class Source(str, Enum):
@@ -144,10 +144,10 @@ def card_of(file: ScorecardFile, evidence: Evidence, declarations: Iterable[Decl
 
 def _scored(item: Item, found: Finding | None, said: Declaration | None, old: bool) -> Scored:
     """What rows decide counts; what they leave open may be declared; the rest is unknown."""
-    aside = "what was declared is too old, or of a later release" if old else ""
+    aside = "the declaration is too old, or is for a later release" if old else ""
     if found is not None and found.points is not None:
         against = said is not None and said.points != found.points
-        note = f"declared: {said.points}, and rows say otherwise" if said and against else ""
+        note = f"declared: {said.points}, but rows contradict it" if said and against else ""
         return Scored(
             item, Source.MEASURED, found.points, found.points, found.because, found.cases, note=note
         )

@@ -57,7 +57,7 @@ def outages(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     ]
     worst = max(recent, default=0.0)
     if worst > longest:
-        because = f"{worst:.1f} days went by in which no row says anything of the device"
+        because = f"{worst:.1f} days passed without a row of the device"
         return Finding(0, 0, because)
     if not said or (said[-1] - said[0]) / DAY_S < days:
         span = (said[-1] - said[0]) / DAY_S if said else 0.0

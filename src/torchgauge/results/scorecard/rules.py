@@ -69,7 +69,7 @@ def checks(asked: Question) -> Finding:
     missing = [name for name in names if name not in rows]
     if missing or found.nothing:
         told = listed([*missing, *(f"{row.workload.model} ({row.why})" for row in found.nothing)])
-        return asked.open(f"checks that say nothing: {told}", command, found.cases)
+        return asked.open(f"checks without a result: {told}", command, found.cases)
     if not found.yes:
         return asked.open("none of the checks makes sense on this device", "", found.cases)
     return asked.decided(True, f"{numbered(len(found.yes), 'check')} passed", found.cases)
@@ -189,7 +189,7 @@ def dtype(asked: Question) -> Finding:
         return asked.decided(False, because, rows.cases)
     if told is None:
         commands = f"torchgauge check --device {device} --checks {DTYPES_CHECK}"
-        return asked.open(f"{DTYPES_CHECK} says nothing of it", commands, rows.cases)
+        return asked.open(f"{DTYPES_CHECK} has no result for it", commands, rows.cases)
     if len(rows.yes) < minimum:
         because = f"{right} right in it, and {minimum} are needed"
         return asked.open(because, commands, rows.cases)
@@ -246,7 +246,7 @@ def suite(asked: Question) -> Finding:
     silent = [f"{suite}/{model}" for (suite, model), each in rows.items() if _all_of(each) is Says.NOTHING]
     if silent:
         command = f"torchgauge run {','.join(names)} --device {device} --tier smoke"
-        return asked.open(f"models that say nothing: {listed(silent)}", command, found.cases)
+        return asked.open(f"models without a result: {listed(silent)}", command, found.cases)
     return asked.decided(True, f"{numbered(len(found.yes), 'case')} passed", found.cases)
 
 

@@ -164,7 +164,7 @@ def _check_rule(document: Document, at: str, item: Item) -> None:
     wrong = (needed - given) | (given - needed - set(_OPTIONAL.get(rule.rule, ())))
     if wrong:
         problem = f"the rule {rule.rule!r} needs {', '.join(NEEDED[rule.rule])}: {', '.join(sorted(wrong))}"
-        raise refuse(document, f"{at}.measured", problem, "add what is missing, remove what it does not know")
+        raise refuse(document, f"{at}.measured", problem, "add the missing keys, remove the unknown ones")
     if rule.steps and max(step.points for step in rule.steps) != item.points:
         raise refuse(document, f"{at}.measured.steps", "the last step is not the item's points", "make it so")
 

@@ -46,7 +46,7 @@ def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
         f"{counted(len(pairs), 'case')} of {counted(len(models), 'model')}"
     )
     if 1 - margin <= ratio < 1 + margin:
-        return Finding(None, item.points, f"{because}: too close to tell", cases, command)
+        return Finding(None, item.points, f"{because}: too close for a verdict", cases, command)
     points = item.points if ratio > 1 else 0
     return Finding(points, points, because, cases)
 

@@ -124,7 +124,7 @@ def read_failures(paths: Sequence[str], wanted: Wanted, since: str | float | Non
     last = rows.newest("case_key").table["modifiers"].to_pylist()
     if posing := sum(Modifier.OTHER_MODEL.value in (marks or ()) for marks in last):
         cases = counted(posing, "case")
-        reading.notes.append(f"{cases} of another model than the name says: other_model")
+        reading.notes.append(f"{cases} measured another model than the name: other_model")
     return Failures(
         now={key: heavy[run, key] for key, (run, _) in now.items() if (run, key) in heavy},
         before={key: heavy[run, key] for key, (run, _) in before.items() if (run, key) in heavy},

@@ -42,7 +42,7 @@ def run_entry(entry: CheckEntry, context: CheckContext) -> None:
         if getattr(error, "obj", None) is not getattr(torch, context.type, torch):
             raise
         raise NotOnThisDeviceError(
-            f"torch.{context.type} has no {error.name}, which PyTorch looks for there"
+            f"torch.{context.type} has no {error.name}, which PyTorch requires"
         ) from error
     finally:
         torch.set_grad_enabled(grad)

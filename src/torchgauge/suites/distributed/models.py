@@ -36,7 +36,7 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
     elements = asked // item // least * least
     if not elements:
         said = f"each of {counted(count, 'process')}" if kind.in_parts else "a message"
-        raise NotImplementedError(f"{asked} bytes hold no {workload.dtype} for {said}")
+        raise NotImplementedError(f"{asked} bytes are too few for one {workload.dtype} value of {said}")
     module = kind(elements, rank, count)
     return BuiltWorkload(
         module=module.eval(),

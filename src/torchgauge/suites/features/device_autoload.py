@@ -178,7 +178,7 @@ def _raising(context: CheckContext) -> CheckOutcome:
     context.facts["raised"] = in_words(raised) if raised else "nothing"
     reason = ""
     if not raised:
-        reason = f"import torch says nothing of an extension that raises ({PLANTED}: {ITS_WORDS})"
+        reason = f"import torch hides the exception of an extension ({PLANTED}: {ITS_WORDS})"
     elif PLANTED not in raised[0] or ITS_WORDS not in raised[-1]:
         reason = f"import torch does not name the extension {PLANTED} and its words: {in_words(raised)}"
     elif without.raised:

@@ -127,7 +127,7 @@ def _smaller(config_class: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
 def _pretrained(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
     checkpoint = recipe.get("checkpoint")
     if not checkpoint:
-        raise NotImplementedError(f"no pretrained weights of {workload.model} are known")
+        raise NotImplementedError(f"{workload.model} has no known pretrained weights")
     config = recipe.get("config", {})
     behaviour = {name: config[name] for name in _BEHAVIOUR if name in config}
     return pretrained(recipe["model_class"], recipe["config_class"], checkpoint, behaviour)

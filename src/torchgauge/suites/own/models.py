@@ -98,7 +98,11 @@ def _returned(
             _refuse_elsewhere(Path(recipe["tree"]), Path(recipe["repository"]))
         changed = {name: get() for name, (get, _) in STATE.items()}
     except SystemExit as error:
-        hint = "" if running is named else '. Try: if __name__ == "__main__": before what reads arguments'
+        hint = (
+            ""
+            if running is named
+            else '. Try: if __name__ == "__main__": before the code that reads arguments'
+        )
         raise RuntimeError(f"{running} called sys.exit({error.code}){hint}") from error
     except ModuleNotFoundError as error:
         frames = traceback.extract_tb(error.__traceback__)

@@ -68,7 +68,7 @@ def resolve(word: str) -> tuple[OwnSuite, str]:
         file = _module_file(text)
         if file is None:
             raise UsageError(
-                f"{word}: there is no module {text} in this folder or in this environment",
+                f"{word}: module {text} was not found in this folder or in this environment",
                 hint="the path of the file, for example src/acme/models.py::encoder",
             )
     else:
@@ -95,7 +95,7 @@ class OwnSuite:
     state: str = ""
     builder: str = "torchgauge.suites.own.models:build"
     preload: tuple[str, ...] = ()
-    install_hint: str = "pip install what the file imports"
+    install_hint: str = "pip install the packages that the file imports"
     unavailable: Unavailable | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -145,7 +145,10 @@ class OwnSuite:
             raise UsageError(f"{path} is not in revision {commit[:12]} of {root}", hint=hint)
         state = "" if commit else state_of(root)
         text = (
-            f"{root} is measured as it is, with {state}; a revision has no untracked files" if state else ""
+            f"{root} is measured with its uncommitted changes, with {state}; a revision "
+            "has no untracked files"
+            if state
+            else ""
         )
         return replace(self, file=tree / path, tree=tree, repository=root, state=text)
 
@@ -154,7 +157,7 @@ class OwnSuite:
         if not self._functions[0]:
             found = (
                 "; ".join(f"{name}: {why}" for name, why in self.others)
-                or "it has no function at its top level"
+                or "it defines no function at its top level"
             )
             raise UsageError(
                 f"{self.file}: no model: {found}",

@@ -128,7 +128,7 @@ class Upstream:
         if int(model.batch_size) not in sizes | {len(part) for part in inputs if isinstance(part, list)}:
             notes.append(f"no input of the module has {model.batch_size} items, which the throughput counts")
         notes += [
-            f"upstream's CI skips this one: metadata.yaml says {skip}"
+            f"upstream's CI skips this model: metadata.yaml has {skip}"
             for skip in (model.metadata or {}).get("not_implemented") or ()
             if skip.get("device") in {None, HOST} and skip.get("test") in {None, self.test}
         ]

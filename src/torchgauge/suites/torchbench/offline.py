@@ -77,7 +77,7 @@ class Offline:
         name = host.decode() if isinstance(host, bytes) else str(host or "localhost")
         if not name.startswith(_LOOPBACK) and name != socket.gethostname():
             self.refused.append(name)
-            raise NetworkRefusedError(f"models are built without a network, and this one asks for {name}")
+            raise NetworkRefusedError(f"models are built without a network, but this model requests {name}")
 
     def _configurations_from_data(self) -> None:
         import transformers

@@ -105,7 +105,7 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
     if isinstance(error, NotImplementedError) and _refuses(error, facts.built_from or facts.checkout):
         return NotOfferedError(f"upstream: {_first_line(error) or 'NotImplementedError'}")
     if any(_CUDA_ONLY.search(str(link)) for link in chain):
-        return NotOfferedError(f"its code asks for CUDA whatever the device: {first}")
+        return NotOfferedError(f"its code requires CUDA on every device: {first}")
     if _wants_data(chain, facts):
         return MissingDataError(
             f"{facts.data} is not in the checkout: {first}",

@@ -109,7 +109,7 @@ class Candidate:
         files = read_container(self.path)
         check_stamps(files, self.valid.manifest.files)
         if set_digest(files) != self.valid.digest:
-            raise RefusedSetError(Reason.HASH, "the artifact changed while it was looked at")
+            raise RefusedSetError(Reason.HASH, "the artifact changed while it was read")
         if self.valid.excused:
             files[JOURNAL_FILE] = _as_planned(files[JOURNAL_FILE], dict(self.valid.shard.expected))
         return files

@@ -59,7 +59,7 @@ def check_journal(raw: bytes, plan: CheckedPlan, device: str, window: Window) ->
             raise RefusedSetError(Reason.DAMAGED_JOURNAL, f"line {number} does not match its checksum")
         said, kind, body = parts
         if said != number:
-            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number} says that it is line {said}")
+            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number} has line number {said}")
         reading.line(number, kind, body)
     return reading.end()
 
@@ -164,7 +164,7 @@ class _Reading:
         self._foreign |= {each.metric for each in row.measurements} - self._known
         if len(self._foreign) > FOREIGN_METRICS:
             raise RefusedSetError(
-                Reason.TOO_LARGE, f"{what}: more than {FOREIGN_METRICS} metrics that nobody declares here"
+                Reason.TOO_LARGE, f"{what}: more than {FOREIGN_METRICS} metrics that are not declared here"
             )
 
     def _ended(self, body: bytes, what: str) -> None:

@@ -80,4 +80,6 @@ def _check_case(
         raise RefusedSetError(Reason.DEVICE, f"{case.id} is not on the device of the pool")
     name = case.configuration.name
     if (known.get(name) or named_by_backend(name)) != case.configuration:
-        raise RefusedSetError(Reason.CONFIGURATION, f"{case.id}: its configuration is not what we call so")
+        raise RefusedSetError(
+            Reason.CONFIGURATION, (f"{case.id}: its configuration differs from the built-in one of that name")
+        )

@@ -106,7 +106,7 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
         raise RefusedSetError(Reason.PLAN_DIGEST, "the plan is of another run than the manifest")
     journal = check_journal(files[JOURNAL_FILE], plan, pool.device, expected.window)
     if journal.state is not manifest.state:
-        raise RefusedSetError(Reason.SCHEMA, "manifest and journal do not say the same of the run's end")
+        raise RefusedSetError(Reason.SCHEMA, "manifest and journal differ in the run's end")
     differs = differences(expected.campaign, journal.environments)
     return ValidSet(
         manifest=manifest,
@@ -137,7 +137,7 @@ def check_manifest(files: Mapping[str, bytes], expected: Expected) -> Manifest:
     if found.campaign_digest != campaign.digest:
         raise RefusedSetError(Reason.PLAN_DIGEST, "it was made with another plan of the campaign")
     if found.state is RunState.RUNNING:
-        raise RefusedSetError(Reason.SCHEMA, "the manifest says that the run still goes on")
+        raise RefusedSetError(Reason.SCHEMA, "the manifest's run has not ended")
     check_stamps(files, found.files)
     return found
 
@@ -179,7 +179,7 @@ def _check_stated(manifest: Manifest, digest: str, expected: Expected) -> None:
     if digest not in expected.stated.get((job, manifest.attempt), frozenset()):
         raise RefusedSetError(
             Reason.FOREIGN_IDENTITY,
-            f"the job {job}, attempt {manifest.attempt}, does not say that it made it",
+            f"the job {job}, attempt {manifest.attempt}, does not claim to have made it",
         )
 
 
