@@ -171,7 +171,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
     shown = invoke("results", "claim", "inductor faster than eager", "--store", str(tmp_path / "store"))
     assert shown.exit_code == 3
     assert "Not measured" in shown.output
-    assert "To measure what is missing:\n\n    torchgauge run huggingface timm torchbench" in shown.output
+    assert "To measure the missing cases:\n\n    torchgauge run huggingface timm torchbench" in shown.output
     assert "--tier full" in shown.output
 
 

@@ -94,7 +94,7 @@ def test_what_cannot_be_planned_where_the_comment_is_written_is_no_pass(github, 
     """A suite that is not installed there: nobody can say whether a case is missing."""
     config = config_of("cpu").replace("suites: [toy]", "suites: [toys]")
     body = comment(github, tmp_path, config, ("cpu", report(of(SAME))))
-    assert "Which cases were to come is not known here: `unknown suite" in body
+    assert "The planned cases are unknown here: `unknown suite" in body
     assert checks(github) == {"torchgauge": "action_required"}
 
 
