@@ -84,7 +84,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     done = ab(tmp_path, *RACERS, "--head-env", "RACERS_FACTOR=1", "--max-time", "0.1s", "--no-control")
     assert done.returncode == 3, done.stderr
     assert "Incomplete" in done.stderr
-    (hint,) = [line for line in done.stderr.splitlines() if "go on with: torchgauge ab --resume" in line]
+    (hint,) = [line for line in done.stderr.splitlines() if "Continue with: torchgauge ab --resume" in line]
     folder = hint.partition("--resume ")[2]
     again = ab(tmp_path, "--resume", folder, "--max-time", "0.1s")
     assert "1 measurement was there" in again.stderr

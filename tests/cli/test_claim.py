@@ -178,7 +178,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["inductor", "speed-up"], "may mean several claims"),
+        (["inductor", "speed-up"], "matches several claims"),
         (["/no/such/claim.yaml"], "cannot be read"),
         (["dashboard-memory", "--base", "torch=2"], "dashboard-memory does not compare two sides"),
         (["newer-torch-not-slower", "--base", "torch"], "'torch' selects nothing"),

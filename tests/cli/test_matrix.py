@@ -187,7 +187,7 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
     assert first.returncode == 3, first.stderr
     about.write_text("Metadata-Version: 2.1\nName: extra\nVersion: 2.0\n")
     again = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
-    assert "b: extra 1.0 is 2.0 now since it was measured: it begins anew" in again.stderr
+    assert "b: extra 1.0 is 2.0 now since it was measured: it starts over" in again.stderr
     assert "measurements were there" not in again.stderr
     assert "measurement was there" not in again.stderr
     column = json.loads(again.stdout)["matrix"]["columns"][1]

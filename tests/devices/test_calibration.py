@@ -113,7 +113,7 @@ def test_parts_of_the_host_have_numbers_or_reasons(worker) -> None:
         assert returned <= completed
     assert all(0 < step < 1e-2 for step in found["clock.float32"]["clock_resolution_s"][1])
     for part in ("to_device.pageable", "to_device.pinned", "to_host.pageable", "to_host.pinned"):
-        assert found[f"{part}.float32"] == "host and device are one memory"
+        assert found[f"{part}.float32"] == "host and device share one memory"
     assert "wall time is device time" in found["events.float32"]
 
 

@@ -11,7 +11,7 @@ from torchgauge.records import Cause, Result, Status
 
 pytestmark = pytest.mark.torch
 MODULE = "torchgauge_faults.promises_models"
-LATER = "right before timing, wrong while timed: "
+LATER = "correct before timing, wrong while timed: "
 COMPUTES = "which computes when it is read"
 LAZY = {
     "lazy_tensor": f"out: {MODULE}.Lazy, {COMPUTES}",

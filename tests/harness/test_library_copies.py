@@ -121,7 +121,7 @@ def test_another_copy_of_a_library_is_named_on_rows_and_between_runs(tmp_path: P
     begun = cli(
         tmp_path, "run", "timm", "--models", "resnet18,levit_128", *words, "--budget", "0.1", path=str(whole)
     )
-    assert "go on with: torchgauge run --resume" in begun.stderr, begun.stderr
+    assert "Continue with: torchgauge run --resume" in begun.stderr, begun.stderr
     edited = whole / "timm" / "layers" / "drop.py"
     text = edited.read_text()
     edited.write_text(text.replace("Drop", "drop", 1))

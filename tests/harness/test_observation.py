@@ -70,7 +70,7 @@ def test_an_answer_from_memory_fails(rows: dict[str, Result]) -> None:
     assert rows["remembers_its_answer eager"].status is Status.PASS
     row = rows["remembers_its_answer aot_eager"]
     assert (row.status, row.phase, row.cause) == (Status.FAIL_ACCURACY, Phase.ACCURACY, Cause.TOLERANCE)
-    assert row.reason == "out: the result stays the same where the inputs change"
+    assert row.reason == "out: the result is unchanged although the inputs changed"
     assert not latency(row)
 
 

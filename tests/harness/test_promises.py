@@ -93,9 +93,9 @@ RIGHT = (
 )
 UNRESTORED = {
     "removes_its_hook": " (model._forward_pre_hooks): ",
-    "fades_a_sparse_buffer": ", and those of copies agree: ",
-    "counts_elsewhere": ", and those of two processes that begin alike agree: ",
-    "draws_elsewhere": ", and those of two processes that begin alike agree: ",
+    "fades_a_sparse_buffer": ", but copies agree: ",
+    "counts_elsewhere": ", but two processes that start alike agree: ",
+    "draws_elsewhere": ", but two processes that start alike agree: ",
 }
 """Programs with state that cannot be restored, and who shows that it is state."""
 RECOMPILED = {"counts", "depends", "lists", "caches", "tables", "nested"}

@@ -68,7 +68,7 @@ def test_a_spent_budget_leaves_rows_and_a_run_to_go_on_with(sandbox) -> None:
     store = ("--store", str(sandbox.store_path))
     done = sandbox.run(*words, "--measure-seconds", "1.5", "--precision", "0.0001", "--budget", "1.2", *store)
     assert done.returncode == 3, done.stderr
-    assert "the budget is spent; go on with: torchgauge run --resume" in done.stderr
+    assert "the budget is spent. Continue with: torchgauge run --resume" in done.stderr
     assert "left: 1 case in 1 group" in done.stderr
     published = read_table(sandbox.store, "results").to_pylist()
     assert [(row["status"], row["cause"]) for row in published] == [

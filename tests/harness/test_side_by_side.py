@@ -198,7 +198,7 @@ def test_who_was_killed_beside_others_is_run_again_alone(sandbox: Any, ending: A
     folder.mkdir()
     words = ("busy", "--models", "busy_1,busy_2,greedy", "--device", "fake", "--config", "eager")
     done = sandbox.measure(*words, "--prefetch", "3", **{FOLDER: str(folder)})
-    said = "busy/greedy (inference) is run again at the end, alone: killed from outside"
+    said = "busy/greedy (inference) is retried at the end, alone: killed from outside"
     assert [row.status.value for row in sandbox.assert_ended(done, ending(0, said))] == ["pass"] * 3
 
 

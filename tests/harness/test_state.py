@@ -40,7 +40,7 @@ RIGHT = {
 }
 WRONG = {
     "inference": {
-        "stale_tokens": "out: the result stays the same where the inputs change",
+        "stale_tokens": "out: the result is unchanged although the inputs changed",
         "counts_in_a_layer": "after.attribute.linear.calls: 0 instead of 1",
         "notes_in_a_layer": "after.attribute.linear.notes.calls: 0 instead of 1",
         "hook_writes": "structure differs: after.attribute.linear.last",
@@ -55,11 +55,11 @@ WRONG = {
         "scales_a_tensor": "compiled code changes state that eager keeps: attribute.model.scale",
         "replaces": "compiled code changes state that eager keeps: parameter.linear.weight",
         "writes_late": "right before timing, ",
-        "counts_twice": "right before timing, wrong while timed: after.attribute.model.calls: ",
-        "stale": "out: the result stays the same where the inputs change",
-        "stale_mask": "out: the result stays the same where the inputs change",
-        "stale_norm": "out: the result stays the same where the inputs change",
-        "stale_choice": "out: the result stays the same where the inputs change",
+        "counts_twice": "correct before timing, wrong while timed: after.attribute.model.calls: ",
+        "stale": "out: the result is unchanged although the inputs changed",
+        "stale_mask": "out: the result is unchanged although the inputs changed",
+        "stale_norm": "out: the result is unchanged although the inputs changed",
+        "stale_choice": "out: the result is unchanged although the inputs changed",
         "specialised": "wrong with other inputs: out: largest error",
     },
     "training": {
@@ -69,9 +69,9 @@ WRONG = {
         "freezes": "compiled code changes state that eager keeps: parameter.linear.bias.requires_grad",
         "evaluates": "compiled code changes state that eager keeps: attribute.norm.training",
         "scales": "compiled code changes state that eager keeps: attribute.model.scale",
-        "counts_twice": "right before timing, wrong while timed: after.attribute.model.calls: ",
-        "moves_its_mean": "right before timing, wrong while timed: after.buffer.norm.running_mean: ",
-        "wrong_slope": "right before timing, wrong while timed: iteration0.input_grad.args.1: ",
+        "counts_twice": "correct before timing, wrong while timed: after.attribute.model.calls: ",
+        "moves_its_mean": "correct before timing, wrong while timed: after.buffer.norm.running_mean: ",
+        "wrong_slope": "correct before timing, wrong while timed: iteration0.input_grad.args.1: ",
         "stale_training": "iteration0.",
         "specialised": "wrong with other inputs: iteration0.",
     },

@@ -12,12 +12,12 @@ from torchgauge.records import Cause, Status
 PLUGIN = Path(__file__).parents[1] / "backends_plugin"
 SUMS = ("toy", "--models", "noop,sum", "--device", "cpu", "--config", "eager")
 ENDINGS = {
-    "idle": "ended without reporting this case",
+    "idle": "ended without a result for this case",
     "stumbles": "raised ValueError: I stumbled",
     "leaves": "raised SystemExit: 0",
-    "repeats": "raised ValueError: a result of a case that is not left to run: toy/",
-    "invents": "raised ValueError: a result of a case that is not left to run: toy/",
-    "mumbles": "raised TypeError: a int is nothing that an executor yields",
+    "repeats": "raised ValueError: a result for a case that was not scheduled: toy/",
+    "invents": "raised ValueError: a result for a case that was not scheduled: toy/",
+    "mumbles": "raised TypeError: a int is not a type that an executor may yield",
 }
 
 

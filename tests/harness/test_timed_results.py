@@ -28,7 +28,7 @@ MEMORY = {
     ),
     "training": ("trained_from_memory",),
 }
-LATER = "right before timing, wrong while timed: "
+LATER = "correct before timing, wrong while timed: "
 OTHERS = {
     "strides_of_tenth": (
         Status.FAIL_ACCURACY,
@@ -38,7 +38,7 @@ OTHERS = {
         Status.FAIL_ACCURACY,
         f"{LATER}out: memory of an earlier",
     ),
-    "in_blocks": (Status.FAIL_ACCURACY, "out: the result stays the same where the inputs change"),
+    "in_blocks": (Status.FAIL_ACCURACY, "out: the result is unchanged although the inputs changed"),
     "by_a_mode": (Status.FAIL_ACCURACY, LATER),
 }
 """Other cheats in inference, with the status of their rows and the beginning of the reason."""
@@ -89,7 +89,7 @@ def test_a_wrong_result_between_the_checks_is_found(
     """Such code was right before timing and after it; now the step that was wrong is named."""
     row = rows[mode, kind]
     assert (row.status, row.cause is None) == (Status.FAIL_ACCURACY, False)
-    assert row.reason.startswith("right before timing, wrong while timed: ")
+    assert row.reason.startswith("correct before timing, wrong while timed: ")
     assert " (step " in row.reason
     assert not any(each.metric == "latency" and each.samples for each in row.measurements)
 
@@ -123,7 +123,7 @@ def test_remembered_answers_for_tokens_are_found(
     )
     reasons = {row.case.configuration.name: row.reason for row in box.rows()}
     assert reasons.pop("by_content").startswith(
-        "right before timing, wrong while timed: answers from memory: "
+        "correct before timing, wrong while timed: answers from memory: "
     )
     assert reasons == {"eager": "", "honest": ""}
 

@@ -107,7 +107,7 @@ def test_a_device_that_is_lost_twice_leaves_and_another_takes_over(run, tmp_path
     assert {row.status for row in rows.values()} == {Status.PASS}
     moved = [row for row in rows.values() if row.case.device.index == 0]
     assert {dict(row.facts)["measured_on"] for row in moved} == {"npusim.1"}
-    assert all("measured on npusim.1 in the place of its own device" in row.unsteady for row in moved)
+    assert all("measured on npusim.1 instead of its own device" in row.unsteady for row in moved)
     ends = sorted([each.status.value for each in row.attempts] for row in moved)
     assert ends == [[], ["infra", "pass"], ["infra", "pass"]]  # the third was not begun
     assert "device 'npusim' has left the pool: lost 2 times" in done.stderr

@@ -44,7 +44,7 @@ def test_a_run_goes_on_over_the_code_of_its_plan_alone_and_the_next_run_names_wh
     model = checkout / "torchbenchmark" / "models" / "llama" / "__init__.py"
     text = model.read_text()
     begun = cli(*RUN, "--torchbench", str(checkout), *store, "--budget", "0.1")
-    assert "go on with: torchgauge run --resume" in begun.stderr, begun.stderr
+    assert "Continue with: torchgauge run --resume" in begun.stderr, begun.stderr
 
     def resume(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return cli("run", "--resume", "latest", *words, *store, **more)

@@ -103,7 +103,7 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:
     cells = cells_of({name: options[name] for name in AXES}, options["builds"], options["baseline"])
     settings, provenance = settings_of(options)
     if not settings.accuracy:
-        raise UsageError("--no-accuracy: results that were not checked are not compared", hint="leave it out")
+        raise UsageError("--no-accuracy: unchecked results are not compared", hint="leave it out")
     policy = str(Path(options["policy"]).absolute()) if options["policy"] else ""
     read_policy(policy)
     return MatrixRequest(

@@ -121,7 +121,7 @@ class AcceleratorSession:
         self._note("synchronize", found.problem and found.problem + used)
         if found.call is None:
             raise InfrastructureError(
-                f"device {self._name!r} cannot be waited for: {found.problem}",
+                f"device {self._name!r} cannot be synchronised: {found.problem}",
                 hint="torchgauge devices prints the device's own error",
             )
         return found.call

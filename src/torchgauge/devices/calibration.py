@@ -57,7 +57,7 @@ def answer(session: DeviceSession, dtype: str, samples: int) -> tuple[Measuremen
     session.synchronize()
     values = set(found.cpu().flatten().tolist())
     if values != {8.0}:
-        raise WrongPartError(f"ones(8, 8) @ ones(8, 8) holds {sorted(values)[:4]} where 8 is right")
+        raise WrongPartError(f"ones(8, 8) @ ones(8, 8) contains {sorted(values)[:4]} instead of 8")
     return ()
 
 
@@ -96,7 +96,7 @@ def transfer(
     import torch
 
     if session.torch_device.type == torch.device("cpu").type:
-        raise PartAbsentError("host and device are one memory")
+        raise PartAbsentError("host and device share one memory")
     host = torch.ones(COPY_BYTES, dtype=torch.uint8)
     if pinned:
         host = _pinned(host, session)
@@ -277,7 +277,7 @@ def _row(add: Callable[[], object], number: int = 20) -> None:
 def _timer(session: DeviceSession) -> EventTimer:
     timer = session.event_timer()
     if timer is None:
-        raise PartAbsentError("the device's events went away")
+        raise PartAbsentError("the device's events stopped working")
     return timer
 
 

@@ -22,11 +22,11 @@ def check_device(device: Device) -> list[str]:
 
 def _names_of_device(device: Device) -> Violations:
     if not re.fullmatch(r"[^.@:/\s]+", device.name):
-        yield f"{device.name!r} cannot stand in a case id"
+        yield f"{device.name!r} is not allowed in a case id"
     if not device.label:
         yield "no label"
     if device.torch_type == "":
-        yield "an empty torch type; None means that it runs no torch"
+        yield "an empty torch type; None means that the device does not run torch"
     if not all(isinstance(label, str) for label in device.runner_labels):
         yield f"runner_labels is {device.runner_labels!r}"
     if device.torch_type is not None and not device.compile_backend:
@@ -50,7 +50,7 @@ def _provision(device: Device) -> Violations:
     if not isinstance(provision, Provision):
         yield f"provision is {provision!r}"
     elif device.torch_type not in (None, "cpu") and not provision.install:
-        yield "nothing to type where it is absent"
+        yield "no command to install it"
 
 
 def _session_reference(device: Device) -> Violations:

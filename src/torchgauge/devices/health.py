@@ -108,7 +108,7 @@ def _torch(report: ProbeReport) -> Check:
             "torch", CheckState.FAIL, f"{message}: too old", f"{report.python} -m pip install -U torch"
         )
     if build.debug:
-        return Check("torch", CheckState.WARN, f"{message}: a debug build", "its times mean nothing")
+        return Check("torch", CheckState.WARN, f"{message}: a debug build", "its times are meaningless")
     return Check("torch", CheckState.OK, message)
 
 
@@ -128,7 +128,7 @@ def _torchvision(report: ProbeReport) -> Check:
         fix = f"{report.python} -m pip install torchvision"
         return Check("torchvision", CheckState.WARN, "not installed: vision models are skipped", fix)
     if problem is None:
-        return Check("torchvision", CheckState.WARN, "not tried, because torch is not usable")
+        return Check("torchvision", CheckState.WARN, "not tried: torch is not usable")
     if problem:
         flavour = usable.torch.flavour if usable.torch is not None else "?"
         fix = f"install the torchvision that was built for this torch ({flavour})"
@@ -149,7 +149,7 @@ def _compiler(devices: list[DeviceReport]) -> Check:
     cpu = next((entry for entry in devices if entry.torch_type == "cpu"), None)
     refusals = dict(cpu.compile) if cpu is not None else {}
     if "inductor" not in refusals:
-        return Check("inductor on cpu", CheckState.WARN, "not tried, because torch is not usable")
+        return Check("inductor on cpu", CheckState.WARN, "not tried: torch is not usable")
     if refusals["inductor"]:
         fix = "install g++ (or clang++) and the headers of this Python, or run --config eager"
         return Check("inductor on cpu", CheckState.WARN, refusals["inductor"], fix)

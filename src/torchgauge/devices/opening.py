@@ -28,7 +28,7 @@ def refuse_absent(name: str, torch_type: str, index: int, provision: Provision) 
     if found.count == 0:
         said = f": {found.problem}" if found.problem else ""
         raise InfrastructureError(
-            f"{who}: torch {torch.__version__} is built for it and finds none{said}",
+            f"{who}: torch {torch.__version__} is built for it, but found none{said}",
             hint=f"{provision.tool} lists the driver's devices" if provision.tool else "check its driver",
         )
     if index >= found.count:

@@ -349,7 +349,7 @@ def _no_python(report: ProbeReport, ending: Ending) -> Trouble:
     how = how_it_ended(ending)
     fix = "name a Python 3.10 or later with --python PATH"
     return Trouble(
-        f"{report.python} could not run the probe of devices: it {how}",
+        f"{report.python} could not run the device probe, which {how}",
         "start the interpreter",
         (),
         ending.output,
@@ -360,8 +360,8 @@ def _no_python(report: ProbeReport, ending: Ending) -> Trouble:
 def _exit_problem(ending: Ending) -> str:
     """How the process ended after its last word, in words."""
     if ending.returncode is None:
-        return f"the process had answered and did not end within {EXIT_S:g} s"
-    return f"the process had answered and {how_it_ended(ending).removesuffix(' and no exception')}"
+        return f"the process printed its result, but did not exit within {EXIT_S:g} s"
+    return f"the process printed its result and {how_it_ended(ending).removesuffix(' and no exception')}"
 
 
 def how_it_ended(ending: Ending) -> str:
@@ -374,7 +374,7 @@ def how_it_ended(ending: Ending) -> str:
         except ValueError:
             name = f"signal {-ending.returncode}"
         return f"was killed by {name}"
-    return f"ended with exit status {ending.returncode} and no exception"
+    return f"exited with status {ending.returncode} without an exception"
 
 
 def _fix(report: ProbeReport) -> str:

@@ -24,7 +24,7 @@ PER_STEP = {
 ALONE, BESIDE = "paired by round", "paired by round, beside others"
 """How a speed-up came about: of rounds that nobody disturbed, or of disturbed ones too."""
 _OVER = {"speedup": "eager", "speedup_compiled": "the compiled model"}
-ONE_ALONE = "in every round other programs disturbed only one of the two, eager or this configuration"
+ONE_ALONE = "every round was disturbed by other programs on one side only"
 """Why there is no speed-up on a machine that others use."""
 
 

@@ -184,7 +184,7 @@ def _copied(module: Any, args: Any, kwargs: Any, session: DeviceSession, workloa
         )
         if training or moved or any(part.training for part in module.modules()):
             raise UsageError(
-                f"measure: {type(module).__name__} cannot be copied, and would be changed in place: {why}",
+                f"measure: {type(module).__name__} cannot be copied, so measuring would change it: {why}",
                 hint="measure it in inference where it is, after model.eval(), or give it a __deepcopy__",
             ) from error
         return BuiltWorkload(module, args, kwargs, facts={IN_PLACE: why})

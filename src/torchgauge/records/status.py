@@ -131,9 +131,9 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.UNSTEADY: "its step times are in doubt",
     Modifier.FASTER_THAN_PEAK: "its steps take less time than their work needs on the device",
     Modifier.FLAKY: "another attempt ended differently",
-    Modifier.REUSES_OUTPUT: "each call overwrites the result of an earlier one",
-    Modifier.LEAKS: "its steps keep memory",
-    Modifier.TIES: "integers, booleans or a shape differ where rounding decides them",
+    Modifier.REUSES_OUTPUT: "each call overwrites the result of the call before",
+    Modifier.LEAKS: "memory grows with each step",
+    Modifier.TIES: "integers, booleans or a shape differ in values that rounding decides",
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 

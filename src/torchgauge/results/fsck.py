@@ -113,7 +113,7 @@ class _RunCheck:
             yield self.found(Fault.DAMAGED, path, error.message, error.hint)
             return
         if not 0.0 <= plan.created_at <= LATEST:
-            yield self.found(Fault.DAMAGED, path, "its date cannot be", "restore it from a copy")
+            yield self.found(Fault.DAMAGED, path, "its date is impossible", "restore it from a copy")
             return
         if plan.run_id != self.folder.run_id:
             problem = f"it is the plan of run {plan.run_id}"

@@ -26,7 +26,7 @@ def planned(arena: Any, **more: Any) -> Any:
 
 def test_a_comparison_without_accuracy_is_refused(arena: Any) -> None:
     """Its rows would be unchecked, and every verdict not comparable: said before anything is measured."""
-    with pytest.raises(UsageError, match="results that were not checked are not compared"):
+    with pytest.raises(UsageError, match="unchecked results are not compared"):
         planned(arena, settings=replace(SETTINGS, accuracy=False))
     assert not arena.store.exists()
 

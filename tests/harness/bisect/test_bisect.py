@@ -179,7 +179,7 @@ def test_a_damaged_state_says_what_to_do(tmp_path):
 BAD_FILES = {
     "builds: [{label: a, python: x}, {label: b, pyhton: y}]": "did you mean python",
     "builds: [{label: a, python: x}]": "here is one",
-    "builds: [{label: a, python: x}, {label: a, python: y}]": "two builds are called 'a'",
+    "builds: [{label: a, python: x}, {label: a, python: y}]": "two builds have the name 'a'",
     "builds: [{label: a, python: x}, {label: b, python: x}]": "both ends, 'a' and 'b', are the same",
     "builds: [{label: a, python: x}, {label: b, commit: c}]": "no command `build`",
     "builds: [{label: a, spec: x}, {label: b, spec: y}]\ninstall: [pip, '{wheel}']": "unknown placeholder",
@@ -299,7 +299,7 @@ def test_a_change_of_status_is_found_without_any_ratio(culprit):
         (Verdict.BROKEN, "head ends with crash in measure", Answer.CHANGED),
         (Verdict.NOT_COMPARABLE, "both fail: base ends with crash; head ends with crash", Answer.SAME),
         (Verdict.NOT_COMPARABLE, "head ends with infra", Answer.UNUSABLE),
-        (Verdict.UNDECIDED, "in one of 3 launches, and never again", Answer.UNCLEAR),
+        (Verdict.UNDECIDED, "in one of 3 launches, and did not recur", Answer.UNCLEAR),
     ],
 )
 def test_the_status_is_read_as_any_metric(verdict, reason, answer):

@@ -571,7 +571,9 @@ exit 1
     why = "6 infra (lost_worker): it was refused: sbatch: error: Job violates accounting policy"
     assert done.stderr.count(f"\n{why}\n") == 1, done.stderr
     (door / "first-sbatch").unlink()
-    typed = re.findall("^incomplete; measure them again with: torchgauge (.*)$", done.stderr, re.MULTILINE)
+    typed = re.findall(
+        "^incomplete. Measure the missing cases with: torchgauge (.*)$", done.stderr, re.MULTILINE
+    )
     done = sandbox.run(*shlex.split(typed[0]))
     assert done.returncode == 0, done.stderr
     assert "submitted slurm job" in done.stderr  # no machine but the nodes has the devices

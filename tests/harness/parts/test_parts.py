@@ -363,7 +363,7 @@ def test_a_worker_measures_no_plan_of_another_torchgauge(sandbox: Any, planned: 
     parts.plan.write_text(json.dumps({**plan, "torchgauge": "0.0.9"}))
     done = parts.measure("here", *parts.groups)
     assert done.returncode == 2
-    assert f"was planned by torchgauge 0.0.9, and this is {__version__}" in done.stderr
+    assert f"was planned by torchgauge 0.0.9, but this is torchgauge {__version__}" in done.stderr
     assert not (parts.folder / "here").exists()
     done = parts.measure("here", parts.groups[0], "--mixed-versions")
     assert done.returncode == 0, done.stderr

@@ -80,7 +80,7 @@ def test_what_was_killed_is_tried_once_more_on_another_device(sandbox: Any) -> N
     """It passes there: the verdict is that of its case, and its times stand apart."""
     done = sandbox.measure(*WORDS, "--models", "killed_once", "--device", "fake,fake.1")
     assert done.returncode == 0, done.stderr
-    assert "slow/killed_once (inference) is tried once more: killed from outside" in done.stderr
+    assert "slow/killed_once (inference) is retried: killed from outside" in done.stderr
     (row,) = [row for row in sandbox.assert_accounted() if str(row.case.device) == "fake"]
     first, second = row.attempts
     assert (first.status, first.cause, first.device, first.again) == (
@@ -90,7 +90,7 @@ def test_what_was_killed_is_tried_once_more_on_another_device(sandbox: Any) -> N
         Again.INFRASTRUCTURE,
     )
     assert (second.status, second.device, row.status, row.attempt) == (Status.PASS, "fake.1", Status.PASS, 2)
-    assert "measured on fake.1 in the place of its own device" in row.unsteady
+    assert "measured on fake.1 instead of its own device" in row.unsteady
     assert row.flaky == ""
     assert (sandbox.folder().path / first.log).is_file()
 

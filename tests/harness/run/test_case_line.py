@@ -60,7 +60,7 @@ def test_a_doubtful_number_says_so_on_its_line() -> None:
     )
     both = {
         "modifiers": (Modifier.DEGRADED, Modifier.UNSTEADY),
-        "facts": (("degraded", "2 operators ran on the host"), ("unsteady", "its clock stood still")),
+        "facts": (("degraded", "2 operators ran on the host"), ("unsteady", "its clock did not advance")),
     }
     assert line(row("inductor", *found, **both)).endswith("unsteady, degraded (2 operators ran on the host)")
     failed = make_result(make_case(configuration="inductor"), Status.INFRA, reason="clocks contradict")

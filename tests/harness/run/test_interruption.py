@@ -91,9 +91,9 @@ def test_the_printed_resume_command_works(sandbox) -> None:
     sandbox.wait_for_rows(1)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
-    (line,) = [line for line in said.splitlines() if "go on with: torchgauge" in line]
+    (line,) = [line for line in said.splitlines() if "Continue with: torchgauge" in line]
     open_gate(sandbox)
-    done = sandbox.run(*shlex.split(line.partition("go on with: torchgauge ")[2]))
+    done = sandbox.run(*shlex.split(line.partition("Continue with: torchgauge ")[2]))
     assert done.returncode == 0, done.stderr
 
 
@@ -239,7 +239,7 @@ def test_the_first_one_says_what_is_waited_for(sandbox) -> None:
     assert said.endswith(" to end; Ctrl-C again stops at once\n")
     _, rest = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "go on with: torchgauge run --resume" in rest
+    assert "Continue with: torchgauge run --resume" in rest
     sandbox.assert_accounted("interrupted")
     assert_left_nothing(sandbox)
 

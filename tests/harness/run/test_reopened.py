@@ -31,8 +31,11 @@ def test_the_gap_of_a_run_is_filled(sandbox: Any) -> None:
     """The command that the summary names measures what is infra; the row has the attempt that broke."""
     said = broken(sandbox, "idle").stderr
     folder = sandbox.folder().path
-    assert f"measure them again with: torchgauge run --resume {folder} --executor idle --retry infra" in said
-    assert "2 infra (lost_worker): executor 'idle' ended without reporting this case" in said
+    assert (
+        f"Measure the missing cases with: torchgauge run --resume {folder} --executor idle --retry infra"
+        in said
+    )
+    assert "2 infra (lost_worker): executor 'idle' ended without a result for this case" in said
     done = resumed(sandbox, "--retry", "infra")
     assert done.returncode == 0, done.stderr
     rows = sandbox.assert_accounted()
@@ -95,7 +98,7 @@ def test_each_cause_is_named_once_with_its_count(sandbox: Any) -> None:
         {
             "status": "infra",
             "cause": "lost_worker",
-            "reason": "executor 'idle' ended without reporting this case",
+            "reason": "executor 'idle' ended without a result for this case",
             "cases": 2,
         }
     ]

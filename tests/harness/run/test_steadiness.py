@@ -29,10 +29,10 @@ STEADY = (1.0, 1.02, 0.98, 1.01, 0.99, 1.0, 1.03, 0.97, 1.0, 1.0, 1.01, 0.99)
 def test_samples_that_say_as_little_as_five_are_in_doubt() -> None:
     """A slow machine that becomes slower: the interval is narrow, and the next minute lies outside of it."""
     drift = [1.0 + 0.001 * number for number in range(12)]
-    assert found(*drift) == "its 12 samples resemble each other and say as little as 1 would"
+    assert found(*drift) == "its 12 samples are autocorrelated: their effective number is 1"
     assert found(*drift[:11]) == ""
     steps = [1.0] * 20 + [1.05] * 20
-    assert "resemble each other" in found(*steps)
+    assert "are autocorrelated" in found(*steps)
     assert found(*([1.0, 1.05] * 20)) == ""
 
 
@@ -67,7 +67,7 @@ def test_few_samples_are_in_doubt(samples: int, text: str) -> None:
 def test_mostly_contended_blocks_are_in_doubt_however_narrow_their_interval() -> None:
     """A neighbour that never rests slows every block alike: only the count of waiting tells."""
     taken = (0.47,) * 9 + (0.0,) * 3
-    text = "others had one of its cores for 47% of the time in 9 of 12 blocks"
+    text = "other processes used one of its cores for 47% of the time in 9 of 12 blocks"
     assert found(*STEADY, contention=taken) == text
     assert found(*STEADY, contention=(0.47,) * 5 + (0.0,) * 7) == ""
 
@@ -84,7 +84,7 @@ def around(counted: tuple[int, ...], contended: tuple[int, ...]) -> str:
 
 def test_clean_blocks_between_contended_ones_are_in_doubt() -> None:
     """They begin with the caches of others: with four busy neighbours they were seen 15 to 20 % slower."""
-    text = "others had one of its cores for 90% of the time in 12 of 18 blocks"
+    text = "other processes used one of its cores for 90% of the time in 12 of 18 blocks"
     assert around((2, 5, 8, 11, 14, 17), tuple(n for n in range(18) if n % 3 != 2)) == text
     assert around((1, 2, 4, 5, 7, 8), (0, 3, 6)) == ""
 

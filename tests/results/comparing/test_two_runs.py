@@ -354,7 +354,7 @@ def test_a_configuration_that_changed_its_meaning_is_refused(store) -> None:
     of = case(configuration="mine")
     other = replace(of, configuration=replace(of.configuration, threads=1))
     found = latency(two(store, result(of), result(other), history=history()))
-    assert "the configuration mine does not mean the same on both sides" in found.reason
+    assert "the configuration mine has different meanings on both sides" in found.reason
 
 
 def test_quarantine_is_shown_and_triples_the_tolerance(store) -> None:

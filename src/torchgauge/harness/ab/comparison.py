@@ -139,9 +139,7 @@ def planned_comparison(
     base = replace(base, source=base.source or sources[0])
     head = replace(head, source=head.source or sources[1])
     if not request.settings.accuracy:
-        raise UsageError(
-            "--no-accuracy: results that were not checked are not compared", hint="leave --no-accuracy away"
-        )
+        raise UsageError("--no-accuracy: unchecked results are not compared", hint="leave --no-accuracy away")
     # launches of equal seeds repeat their chance, and with it what it does to them
     seed = secrets.randbelow(1 << 31) if request.seed is None else request.seed
     selection = request.selection
@@ -291,7 +289,7 @@ def _pairs(
 def _check_difference(base: SideSpec, head: SideSpec, *, control: bool) -> None:
     if bool(base.configuration) != bool(head.configuration):
         raise UsageError(
-            "only one side has a configuration of its own", hint="--base-config NAME --head-config NAME"
+            "--base-config and --head-config go together", hint="--base-config NAME --head-config NAME"
         )
     same = replace(base, label="", source=None) == replace(head, label="", source=None)
     if same and not control:
@@ -302,6 +300,6 @@ def _check_difference(base: SideSpec, head: SideSpec, *, control: bool) -> None:
         )
     if control and not same:
         raise UsageError(
-            "--control measures head against head, but base and head differ",
-            hint="leave --control away; two cases are measured head against head anyway",
+            "--control measures head against head, so base and head must be equal",
+            hint="omit --control; two cases are always measured head against head",
         )

@@ -95,7 +95,7 @@ class Confirmer:
         if not ran_one_build(suspicion):
             return None
         version = suspicion.good.torch_version or "the same packages"
-        reason = f"both nights ran one build ({version}), so no build can have changed it"
+        reason = f"both nights ran build {version}, so the build did not change"
         return self._outcome(suspicion, TrendState.ENVIRONMENT, reason)
 
     def not_confirmable(self, suspicion: Suspicion, reason: str) -> TrendOutcome:

@@ -15,9 +15,9 @@ def ending_lines(ending: ComparisonEnding) -> list[str]:
     """The verdict first, then pair by pair, and where everything is."""
     lines = verdict_lines(ending.verdicts, ending.state)
     if ending.interrupted:
-        lines.append(f"interrupted; go on with: torchgauge ab --resume {ending.folder}")
+        lines.append(f"interrupted. Continue with: torchgauge ab --resume {ending.folder}")
     elif ending.out_of_time:
-        lines.append(f"the time is over; go on with: torchgauge ab --resume {ending.folder}")
+        lines.append(f"the time limit was reached. Continue with: torchgauge ab --resume {ending.folder}")
     store = ending.folder.parent.parent
     lines += [f"comparison {ending.run_id} in {store}", f"logs in {ending.folder / 'logs'}"]
     return lines

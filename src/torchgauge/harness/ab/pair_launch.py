@@ -23,7 +23,7 @@ from torchgauge.records.comparison import UNSEEN, Block, Launch, Pair, Side
 from torchgauge.records.placement import format_cpus
 from torchgauge.suites.model_code import code_of
 
-OTHERWISE = "base and head have other configurations"
+OTHERWISE = "base and head have different configurations"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class PairLaunch:
             own = self.sides[side]
             outcome = refusal(own.planned)
             if outcome is None and not own.host.ready():
-                reason = "the worker's host did not come up; see logs/host.log"
+                reason = "the worker's host did not start; see logs/host.log"
                 outcome = Outcome(own.planned.case.key, Status.INFRA, Phase.START, Cause.LOST_WORKER, reason)
             if outcome is not None:
                 self.outcomes[side] = outcome

@@ -198,9 +198,7 @@ class LaunchSeries:
                 judge.add(launch)
             while not self.stop.is_set() and (wanted := judge.wanted()):
                 if over():
-                    self._note(
-                        f"the time is over: {counted(len(wanted), 'pair')} could have used another launch"
-                    )
+                    self._note(f"the time is over: {counted(len(wanted), 'pair')} would need another launch")
                     ending.out_of_time = True
                     break
                 number, started = number + 1, clock.steady()

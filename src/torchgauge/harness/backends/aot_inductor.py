@@ -27,7 +27,7 @@ from torchgauge.harness.worker.case_measurements import single
 from torchgauge.records import Configuration, Scalar, Workload
 from torchgauge.suites.capabilities import GENERATE, LOSS, wanted
 
-LOADED = "aoti_load_package in the process that compiled, which has probed the vector instructions"
+LOADED = "aoti_load_package in the compiling process, where the vector instructions were probed already"
 MARK, NAMES = "_record_function", 5
 """How the calls begin that mark a step in a profile, and how many others a row names."""
 
@@ -52,7 +52,10 @@ class _AotInductor(BackendDescriptor):
         if LOSS in needed:
             return "a package of AOTInductor has no backward pass"
         if GENERATE in needed:
-            return "a package of AOTInductor is exported for the whole prompt, and each token is another call"
+            return (
+                "a package of AOTInductor is exported for a whole prompt, but generation "
+                "calls it once per token"
+            )
         return None
 
 

@@ -166,7 +166,7 @@ class CompileStage:
         if counts.cache_bypasses:
             prepared.evidence["compile_cache_bypassed"] = counts.cache_bypasses
         else:
-            said = "nothing came from the compile cache that an earlier process had filled: no warm start"
+            said = "the filled compile cache had no hit: there was no warm start"
             prepared.degraded.append(said)
 
     def _judged(self, prepared: Prepared) -> None:

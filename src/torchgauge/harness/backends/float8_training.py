@@ -79,7 +79,7 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
         raise
     prepared.evidence.update(facts)
     if not facts["float8_linears"]:
-        prepared.degraded.append(f"none of {facts['linears']} linear layers was exchanged")
+        prepared.degraded.append(f"none of {facts['linears']} linear layers was replaced")
     theirs = prepared.look
     prepared.look = Look("float8_unknown", lambda step, eager: _look(step, eager, session, theirs))
     return prepared

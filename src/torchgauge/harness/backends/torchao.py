@@ -375,7 +375,7 @@ def _tell_products(prepared: Prepared, stage: CompileStage, activations: bool) -
     found = Counter(name for text in stage.knobs.code for name in _products(text))
     prepared.evidence["products"] = ", ".join(f"{name} x{n}" for name, n in sorted(found.items())) or "none"
     if activations and found and all(FLOATING.fullmatch(name) for name in found):
-        said = "activations were to be quantised, and every product is one of floating-point numbers"
+        said = "quantised activations were requested, but every product ran in floating point"
         prepared.degraded.append(f"{said}: {prepared.evidence['products']}")
 
 

@@ -67,7 +67,7 @@ class Bisection:
         """The search as it was left, or a new one; raises :class:`DataFileError` for a damaged state."""
         if not self.path.is_file():
             return begin(self.builds.labels)
-        hint = "repeat with --fresh to begin anew"
+        hint = "repeat with --fresh to start over"
         state = read_record(BisectionState, self.path, hint)
         if (state.builds, state.search.labels) != (self.builds.digest, self.builds.labels):
             raise DataFileError(str(self.path), "belongs to other builds", hint=hint)

@@ -34,7 +34,7 @@ def bisection_infos(store: Store) -> list[BisectionInfo]:
     for path in (store.path / FOLDER).glob("*/state.json"):
         name, at = path.parent.name, path.stat().st_mtime
         try:
-            state = read_record(BisectionState, path, "torchgauge bisect --fresh begins anew")
+            state = read_record(BisectionState, path, "torchgauge bisect --fresh starts over")
         except UsageError as error:
             found.append(BisectionInfo(name, at, None, error.message))
             continue

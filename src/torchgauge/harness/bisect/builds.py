@@ -191,7 +191,7 @@ def _problem(builds: Sequence[Build]) -> str:
     labels = [build.label for build in builds]
     twice = next((label for label in labels if labels.count(label) > 1), "")
     if twice:
-        return f"two builds are called {twice!r}"
+        return f"two builds have the name {twice!r}"
     ends = [(each.python, each.spec, each.commit) for each in (builds[0], builds[-1])]
     if ends[0] == ends[1]:
         return f"both ends, {labels[0]!r} and {labels[-1]!r}, are the same build"

@@ -161,7 +161,7 @@ class Search:
         if ends is None:
             return "nothing has been compared yet"
         if ends.reading.answer is Answer.SAME:
-            return f"not reproduced: {last} is as {first} ({ends.reading.text})"
+            return f"not reproduced: {last} does not differ from {first} ({ends.reading.text})"
         if ends.reading.answer is not Answer.CHANGED:
             return f"base and head could not be distinguished: {ends.reading.reason or ends.reading.text}"
         places, probability = self.best()
@@ -171,7 +171,7 @@ class Search:
             sure = f"probability {probability:.1%}"
             return f"{names[0]} is the first build that differs ({sure}); {before} does not"
         if probability >= ENOUGH:
-            return f"it came in with one of {', '.join(names)}; only the last of these can be tested"
+            return f"the change is in one of {', '.join(names)}; only the last of these can be tested"
         where = f"{' or '.join(names)} is the likeliest, at {probability:.0%}"
         return f"{where}; {self.tests} of at most {self.limit} tests made"
 

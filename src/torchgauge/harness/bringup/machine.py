@@ -53,7 +53,7 @@ def identity(there: Interpreter, name: str, deadline_s: float) -> tuple[DeviceFa
     if entry.presence is not Presence.PRESENT:
         why = f"{entry.presence.value}: {entry.reason}" + (f"; try: {entry.fix}" if entry.fix else "")
         return facts, (Finding(Kind.DANGER, HERE, NOT_USABLE, why, command),)
-    told = f"torch counts {entry.count} of it"
+    told = f"torch reports {entry.count} of them"
     return facts, (Finding(Kind.WORKS, HERE, told, entry.model or entry.label, command),)
 
 
@@ -125,7 +125,7 @@ def calibrated_findings(name: str, found: Calibrated, rows: Iterable[Result]) ->
             findings.append(Finding(Kind.DANGER, HERE, wrong, gap.reason, command))
     if found.readings:
         parts = len(found.readings)
-        findings.append(Finding(Kind.WORKS, HERE, f"{parts} numbers of its speed measured", "", command))
+        findings.append(Finding(Kind.WORKS, HERE, f"{parts} speeds measured", "", command))
         findings.append(Finding(Kind.WORKS, CLOCKS, f"clocks agree in {parts} numbers", "", command))
     verdict = fitness(found)
     if verdict.verdict is not Verdict.FIT:

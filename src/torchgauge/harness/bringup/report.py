@@ -175,7 +175,7 @@ def _verified(
     if not any(each.about in (INFERENCE, TRAINING) for each in models):
         return "none yet: no model passed on it", ""
     if next(each for each in answers if each.question.key == HERE).word is not Word.YES:
-        return "none yet: question 1 has no yes", ""
+        return "none yet: question 1 is not answered with yes", ""
     if SIMULATED in state.facts.model:
         return "none: it is simulated", ""
     facts, day = state.facts, utc(at).date().isoformat()

@@ -110,7 +110,7 @@ def alone(folder: Path) -> Iterator[None]:
         raise UsageError(f"{folder} is not empty and holds no bringup", hint="--out NEW-FOLDER")
 
     def another() -> None:
-        raise UsageError(f"another command is at work in {folder}", hint="wait for it, or --out NEW-FOLDER")
+        raise UsageError(f"another command uses {folder}", hint="wait for its end, or use --out NEW-FOLDER")
 
     with held(folder, waits=another):
         yield

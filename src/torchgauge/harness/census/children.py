@@ -157,7 +157,7 @@ class _Reader:
             turn = self.began if kind in _ANSWERS else not self.began
             first = kind in (lines.VERSIONS, lines.REFUSED) and not self.answered
             if not turn or not (first or line.get("index") == self._at):
-                self.events.problem = "the model's process wrote a line out of turn"
+                self.events.problem = "the model's process wrote an unexpected line"
                 return
             if kind == lines.REFUSED:
                 raise InfrastructureError(

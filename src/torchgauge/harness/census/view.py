@@ -56,7 +56,7 @@ def looked_at(data: CensusData, view: View) -> list[ModelCensus]:
         found = [each for each in found if not wanted or of(each) in wanted]
     found = _of_models(found, view.models)
     if not found:
-        raise NothingSelectedError("the census holds nothing of the kind", hint="torchgauge ops census")
+        raise NothingSelectedError("the census has no matching operator", hint="torchgauge ops census")
     return sorted(found, key=lambda each: (each.suite, each.model, each.mode, each.dtype, each.path))
 
 
@@ -86,7 +86,7 @@ def stale_lines(data: CensusData, installed: dict[str, str]) -> list[str]:
         for name, (recorded, here) in sorted(differing.items())
     ]
     return [
-        f"warning: the census was recorded with {'; '.join(texts)}; others may dispatch other operators",
+        f"warning: the census has {'; '.join(texts)}; other versions may dispatch other operators",
         "  torchgauge ops census --record --device DEVICE --out FILE records your own",
     ]
 

@@ -70,7 +70,7 @@ def fitness(calibrated: Calibrated) -> Fitness:
         return Fitness(Verdict.UNFIT, f"{named}{more}", reasons)
     if not judged.intersection(SPEED):
         return Fitness(Verdict.UNKNOWN, _why_unknown(calibrated), reasons)
-    return Fitness(Verdict.FIT, "nothing disturbs it, and it is as fast as it was before", reasons)
+    return Fitness(Verdict.FIT, "undisturbed, and as fast as before", reasons)
 
 
 def _why_unknown(calibrated: Calibrated) -> str:
@@ -79,12 +79,12 @@ def _why_unknown(calibrated: Calibrated) -> str:
         return f"no measurement succeeded ({said})"
     words = {each.comparison.word for each in calibrated.readings}
     if Word.TOO_NOISY in words:
-        return "nothing disturbs it now, but its earlier calibrations differ too much to compare with"
+        return "undisturbed, but its earlier calibrations vary too much for a comparison"
     missing = max(1, NEEDED - calibrated.earlier)
     again = "once more" if missing == 1 else f"{missing} times more"
     return (
-        f"nothing disturbs it, but whether it is as fast as usual needs {NEEDED} earlier calibrations; "
-        f"there are {calibrated.earlier}: calibrate {again} while it is quiet"
+        f"undisturbed; a comparison with its usual speed needs {NEEDED} earlier calibrations; "
+        f"there are {calibrated.earlier}: repeat the calibration {again} on a quiet machine"
     )
 
 
@@ -139,7 +139,7 @@ def _host(calibrated: Calibrated) -> Iterator[Check]:
         yield _limit("other work", seen.busy_before, BUSY, message, "wait for other programs, or end them")
     if seen.stolen is not None:
         message = f"{seen.stolen:.1%} of the CPU time went to other guests of the hypervisor"
-        yield _limit("stolen time", seen.stolen, STOLEN, message, "use a machine or host of its own")
+        yield _limit("stolen time", seen.stolen, STOLEN, message, "use a dedicated machine")
     if seen.throttled_s is not None:
         share = seen.throttled_s / max(seen.seconds, 1e-9)
         message = f"the control group's quota slowed the calibration for {units.duration(seen.throttled_s)}"
@@ -151,7 +151,11 @@ def _host(calibrated: Calibrated) -> Iterator[Check]:
     yield from _swap(calibrated)
     if seen.governor is not None:
         ok = seen.governor == "performance"
-        fix = "" if ok else "cpupower frequency-set -g performance (as root), or expect slow starts"
+        fix = (
+            ""
+            if ok
+            else ("cpupower frequency-set -g performance (as root), otherwise the first steps are slow")
+        )
         yield Check("frequency governor", CheckState.OK if ok else CheckState.WARN, seen.governor, fix)
 
 
@@ -187,7 +191,7 @@ def _speed(calibrated: Calibrated) -> Iterator[Check]:
         if reading.series.metric == "event_agreement" and now.median is not None:
             ok = AGREEMENT[0] <= now.median <= AGREEMENT[1]
             message = f"events show {now.median:.2f} of the host's time for the same block"
-            fix = "" if ok else "trust wall times (latency) and not latency_device on this device"
+            fix = "" if ok else "use wall times (latency), not latency_device, on this device"
             yield Check("event times", CheckState.OK if ok else CheckState.WARN, message, fix)
 
 
@@ -206,7 +210,7 @@ def _repeatability(calibrated: Calibrated) -> Iterator[Check]:
         listed = ", ".join(f"{name} \u00b1{widths[name]:.0%}" for name in wide[:3])
         more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
         message = f"{len(wide)} of {counted(len(widths), 'interval')} exceed \u00b1{WIDE:.0%}: {listed}{more}"
-        fix = "find what else runs on the machine; fewer --threads than cores often helps"
+        fix = "stop other programs on the machine; fewer --threads than cores often helps"
         yield Check("repeatability", CheckState.FAIL, message, fix)
     elif widths:
         message = f"the widest interval of {len(widths)} is \u00b1{max(widths.values()):.1%}"
@@ -228,8 +232,8 @@ def _signed(value: float) -> str:
 
 
 _WHY_SLOWER = (
-    "look for heat, a power limit, another clock or other work; "
-    "if the machine was changed for good, it will be usual after some calibrations"
+    "check temperature, power limit, clock and other processes; "
+    "after a permanent change of the machine, the next calibrations become its usual speed"
 )
 _LABELS = {
     "copy_bytes_per_s": "copy on the device",

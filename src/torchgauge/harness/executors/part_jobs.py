@@ -342,7 +342,7 @@ class PartJobs:
             self.states, self.away_s = {}, self.away_s + clock.steady() - self.asked
         if words and self.away_since is None:
             self.away_since = self.asked
-            yield RunNote(f"{words}; jobs go on, and none is given up meanwhile")
+            yield RunNote(f"{words}; jobs continue, and none is given up meanwhile")
         elif not words and self.away_since is not None:
             yield RunNote(f"it responds again after {clock.steady() - self.away_since:.0f} s")
             self.away_since = None
@@ -417,7 +417,7 @@ class PartJobs:
             if watched.ended is RunState.OUT_OF_BUDGET:
                 yield BudgetSpent()
             elif watched.left:
-                yield self.infra(watched, "it ended without reporting this case")
+                yield self.infra(watched, "it ended without a result for this case")
 
     def lost(self, watched: Watched, state: JobState) -> tuple[str, bool] | None:
         """Return why the job is lost, and whether another may be started; None if it is not lost."""
@@ -434,7 +434,7 @@ class PartJobs:
             watched.running = self.now if watched.running is None else watched.running
             longest = longest_s(self.submission.plan, watched.job.groups)
             if self.now - watched.running > longest:
-                return f"it ran longer than all deadlines of its cases, {longest:g} s", state.again
+                return f"it exceeded the sum of all deadlines of its cases, {longest:g} s", state.again
         elif (
             state.final
             or self.now - watched.heard > self.options.lost_s

@@ -46,7 +46,7 @@ def cells_of(
         for version in versions:
             _check(name, version)
     if given and TORCH not in given:
-        raise UsageError(f"versions of {', '.join(given)}, and none of torch", hint="--torch VERSION,...")
+        raise UsageError(f"versions of {', '.join(given)} without one of torch", hint="--torch VERSION,...")
     cells = [_cell(given, versions) for versions in product(*given.values())] if given else []
     cells += [
         Cell(label, python=python) for label, python in (named_build(each, "--python") for each in builds)
@@ -93,7 +93,7 @@ def _told_apart(cells: Sequence[Cell]) -> list[Cell]:
     for cell in cells:
         before = first.setdefault(cell.label, cell)
         if (before.pins, before.python) != (cell.pins, cell.python):
-            raise UsageError(f"two builds are called {cell.label!r}", hint="give each a name of its own")
+            raise UsageError(f"two builds have the name {cell.label!r}", hint="give each a name of its own")
         seen[cell.label] += 1
         count = seen[cell.label]
         again = "" if count == 1 else " (again)" if count == 2 else f" (again {count - 1})"

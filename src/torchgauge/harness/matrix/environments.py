@@ -169,13 +169,13 @@ class Environments:
             size = f"at most {units.quantity(lock.size, 'B')}{more} to download"
             disk = f"about {units.quantity(lock.size * ROOM, 'B')} of disk, {self._time(lock.size)}"
             near = self._nearest(lock)
-            less = f"; less than that: what is equal in {near} is linked" if near else ""
+            less = f"; less in fact: equal files of {near} are linked" if near else ""
             lines.append(f"{lock.cell.label}: {counted(len(lock.pins), 'package')}, {size}, {disk}{less}")
         if lines:
             free = shutil.disk_usage(_there(self.folder)).free
             lines.append(f"{units.quantity(free, 'B')} are free in {self.folder}")
             if total * ROOM > free:
-                lines.append("that is not enough for all of them: cells that do not fit are left out")
+                lines.append("the disk is too small for all cells: cells that do not fit are left out")
         return lines
 
     def make(self, lock: Lock) -> Made:
@@ -189,7 +189,7 @@ class Environments:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 file = self.folder / f"{lock.key}.lock"
                 file.touch()
-                waiting = f"{lock.cell.label}: another matrix makes this environment: waiting"
+                waiting = f"{lock.cell.label}: another matrix installs this environment: waiting"
                 with held(file, lambda: self.say(waiting)):
                     if not self.has(lock):
                         self._make(lock, place)

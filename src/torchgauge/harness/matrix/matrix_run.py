@@ -160,8 +160,8 @@ class Matrix:
         if baseline not in found:
             if any(cell.comparison for cell in self.state.cells):
                 self.say(
-                    f"{baseline} is the baseline, and can no longer be made: "
-                    "nothing is measured (--fresh begins anew)"
+                    f"{baseline} is the baseline, and can no longer be installed: "
+                    "nothing is measured (--fresh starts over)"
                 )
                 return
             baseline = next(iter(found), "")
@@ -200,11 +200,11 @@ class Matrix:
         changes = {label: _changed(self.state.cell(label), made) for label, made in found.items()}
         anew = {label for label, change in changes.items() if change}
         if baseline in anew and any(cell.comparison for cell in self.state.cells):
-            self.say(f"{baseline}: {changes[baseline]} since it was measured: all cells begin anew")
+            self.say(f"{baseline}: {changes[baseline]} since it was measured: all cells start over")
         cells = []
         for cell in self.state.cells:
             if cell.comparison and cell.label in anew - {baseline}:
-                self.say(f"{cell.label}: {changes[cell.label]} since it was measured: it begins anew")
+                self.say(f"{cell.label}: {changes[cell.label]} since it was measured: it starts over")
             if anew & {cell.label, baseline}:
                 cell = replace(cell, comparison="", done=False)  # noqa: PLW2901
             made = found.get(cell.label)
@@ -252,7 +252,7 @@ class Matrix:
                     started = SYSTEM_CLOCK.steady()
                     late = until is not None and longest > 0 and started + longest > until
                     if late and label in unbegun:
-                        self.say(f"{label}: the time is over before its first launch")
+                        self.say(f"{label}: the time limit was reached before its first launch")
                         del running[label]
                         continue
                     unbegun.discard(label)

@@ -154,7 +154,7 @@ def _lost(group: Group, plan: Plan, parts: Sequence[PartSurvey], done: set[str])
     left = [planned for planned in group.cases if planned.case.key not in done]
     if dead is None or not left:
         return []
-    what = f"the worker on {dead.node} was given this case and ended without reporting it"
+    what = f"the worker on {dead.node} received this case and ended without a result for it"
     reason = f"{what}; see {dead.folder.path}"
     return on_node(
         [unattempted(plan, each, Status.INFRA, Cause.LOST_WORKER, reason) for each in left], dead.node

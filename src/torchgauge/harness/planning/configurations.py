@@ -116,7 +116,7 @@ def known_configurations(file: str | None = None) -> dict[str, NamedConfiguratio
                 read_document(path),
                 f"$.configurations[{index}].name",
                 f"{name!r} is one of torchgauge's own configurations",
-                "choose another name: numbers under one name must mean one thing",
+                "choose another name: a name must have one meaning",
             )
     return known | own
 
@@ -155,7 +155,7 @@ def _check(document: Document, at: str, fields: ConfigurationFields) -> None:
 def _check_backend(document: Document, at: str, fields: ConfigurationFields, made: Configuration) -> None:
     """Refuse what the backend of ``fields`` does not take; of a broken plugin the plan says what is wrong."""
     if fields.backend == COMPILE:
-        raise refuse(document, f"{at}.backend", "compile has many back ends", "name one, such as inductor")
+        raise refuse(document, f"{at}.backend", "compile serves many back ends", "name one, such as inductor")
     try:
         backend = backend_named(fields.backend)
     except InfrastructureError:

@@ -29,7 +29,8 @@ def order_lines(plan: Plan) -> list[str]:
         )
     if schedule.sharding:
         lines.append(
-            f"shard {plan.shard} of sharding {schedule.sharding}: every shard of this plan must name the same"
+            f"shard {plan.shard} of sharding {schedule.sharding}: every shard of this "
+            "plan must have this sharding"
         )
     if plan.settings.budget_s is not None:
         lines += _budget_lines(plan, plan.settings.budget_s)
@@ -68,7 +69,7 @@ def _budget_lines(plan: Plan, budget_s: float) -> list[str]:
     fits = sum(value for group, value in seconds.items() if group not in left)
     count = f"{len(seconds) - len(left)} of {counted(len(seconds), 'group')} are expected to fit"
     if len(seconds) - len(left) == 1 and fits + beside_s(plan) > budget_s:
-        count = f"none of {counted(len(seconds), 'group')} is expected to fit, and one runs in any case"
+        count = f"none of {counted(len(seconds), 'group')} is expected to fit; one always runs"
     takes = f"{units.duration(fits + beside_s(plan))} with starts and calibrations"
     lines = [f"budget {units.duration(budget_s)}: {count}, {takes}"]
     if left:

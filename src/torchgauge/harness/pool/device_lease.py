@@ -85,7 +85,7 @@ def _held(path: Path) -> int:
     while not _locked(lock):
         if time.monotonic() > deadline:
             os.close(lock)
-            who = "; ".join(holders(path)) or "a process that is not visible from here"
+            who = "; ".join(holders(path)) or "a process outside of this container"
             raise InfrastructureError(
                 f"device '{path.name}' is busy: {who}", hint="wait until it has ended, or end it"
             )

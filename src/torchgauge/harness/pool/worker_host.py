@@ -73,7 +73,7 @@ class WorkerHost:
             self.close()
             if not self.submission.cancelled():
                 self.dead = True
-                self.notes.append(f"the host of {self.name} did not come up; see logs/host.log")
+                self.notes.append(f"the host of {self.name} did not start; see logs/host.log")
             return False
         self._answered = True
         self.notes += [f"host of {self.name}: {note}" for note in said["notes"]]

@@ -165,7 +165,7 @@ class WorkerPool:
                 self.alone.append(part_of(item.group, item.rows))
                 yield Attempted(tuple(item.rows), Again.ALONE)
                 yield RunNote(
-                    f"{named(item.group)} is run again at the end, alone: {why_suspicious(item.rows)}"
+                    f"{named(item.group)} is retried at the end, alone: {why_suspicious(item.rows)}"
                 )
                 continue
             yield from self.judged(item)
@@ -186,7 +186,7 @@ class WorkerPool:
             self.retried |= keys
             self.again.append(part_of(done.group, broken))
             yield Attempted(tuple(broken), Again.INFRASTRUCTURE)
-            yield RunNote(f"{named(done.group)} is tried once more: {broken[0].reason}")
+            yield RunNote(f"{named(done.group)} is retried: {broken[0].reason}")
         yield [row for row in done.rows if row.case.key not in keys]
         yield from self.heard()
 

@@ -84,5 +84,5 @@ def refuse_quarantined(groups: Sequence[Group], devices: Mapping[str, Device]) -
         said = [(str(target), each) for target, each in zip(targets, found, strict=True) if each is not None]
         raise InfrastructureError(
             "; ".join(f"device {name!r} is {each.words}" for name, each in said),
-            hint="; ".join(f"{each.lift}, once it is well" for _, each in said),
+            hint="; ".join(f"{each.lift}, once the device works" for _, each in said),
         )

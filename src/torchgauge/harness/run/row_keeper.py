@@ -59,7 +59,7 @@ class RowKeeper:
             said = [self.attempts.add(item.again, each) for each in item.rows if not self.attempts.has(each)]
             self.journal.append(Kind.ATTEMPT, said)
         elif not isinstance(item, list) or not all(isinstance(each, Result) for each in item):
-            raise TypeError(f"a {type(item).__name__} is nothing that an executor yields")
+            raise TypeError(f"a {type(item).__name__} is not a type that an executor may yield")
         else:
             self._refuse_unknown(item)
             self.rows(self.versions.marked(item))
@@ -90,4 +90,4 @@ class RowKeeper:
 
     def _refuse_unknown(self, rows: list[Result] | tuple[Result, ...]) -> None:
         if unknown := [each.case_id for each in rows if each.case.key not in self.left]:
-            raise ValueError(f"a result of a case that is not left to run: {unknown[0]}")
+            raise ValueError(f"a result for a case that was not scheduled: {unknown[0]}")

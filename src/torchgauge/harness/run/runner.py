@@ -103,7 +103,7 @@ class Campaign:
             keeper = RowKeeper(self.plan, journal, report, self.progress, self.clock, left, versions)
             for text in (note for suite in self.suites.values() for note in suite.notes):
                 keeper.note(text)
-            how, silence = "ended without reporting this case", Silence.within(self.plan)
+            how, silence = "ended without a result for this case", Silence.within(self.plan)
             try:
                 # what a stranger prints is no answer of ours
                 with redirect_stdout(sys.stderr), silence.ended():

@@ -43,7 +43,7 @@ def doubts(
         _alike(measurements),
         _contended(measurements, summaries, facts),
         *_taken(facts),
-        f"measured on {facts[MEASURED_ON]} in the place of its own device" if MEASURED_ON in facts else "",
+        f"measured on {facts[MEASURED_ON]} instead of its own device" if MEASURED_ON in facts else "",
     )
     return "; ".join(reason for reason in reasons if reason) or _beside(summaries)
 
@@ -52,7 +52,7 @@ def _wide(latency: Summary) -> str:
     if latency.low is None or latency.high is None or not interval_rank(latency.n, latency.confidence):
         return f"{latency.n} {'samples give' if latency.n > 1 else 'sample gives'} no interval"
     if not latency.median:
-        return "its clock stood still"
+        return "its clock did not advance"
     width = (latency.high - latency.low) / latency.median
     if width <= 2 * WIDEST:
         return ""
@@ -65,10 +65,7 @@ def _alike(measurements: Sequence[Measurement]) -> str:
     worth = effective_sample_size(samples, all_lags) if len(samples) >= TELLING else math.inf
     if worth >= FEWEST_INDEPENDENT:
         return ""
-    return (
-        f"its {counted(len(samples), 'sample resembles', 'samples resemble')} "
-        f"each other and say as little as {max(1, int(worth))} would"
-    )
+    return f"its {len(samples)} samples are autocorrelated: their effective number is {max(1, int(worth))}"
 
 
 def _contended(
@@ -91,7 +88,7 @@ def _contended(
     if 2 * len(disturbed) <= len(latency.blocks) or _own_threads_only(facts):
         return ""
     blocks = f"{len(taken)} of {counted(len(contention.blocks), 'block')}"
-    return f"others had one of its cores for {median(taken.values()):.0%} of the time in {blocks}"
+    return f"other processes used one of its cores for {median(taken.values()):.0%} of the time in {blocks}"
 
 
 def _beside(summaries: Sequence[Summary]) -> str:

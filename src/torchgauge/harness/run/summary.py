@@ -41,13 +41,13 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
     lines, folder = report_lines(report, lost), store / "runs" / report.run_id
     resume = ["torchgauge", "run", "--resume", str(folder), *report.chosen]
     if report.interrupted:
-        lines.append(f"interrupted; go on with: {shlex.join(resume)}")
+        lines.append(f"interrupted. Continue with: {shlex.join(resume)}")
     elif report.out_of_budget:
-        lines.append(f"the budget is spent; go on with: {shlex.join(resume)}")
+        lines.append(f"the budget is spent. Continue with: {shlex.join(resume)}")
     elif report.incomplete:
         for status in Status:
             resume += ["--retry", status.value] * (status in INCOMPLETE and report.counts[status] > 0)
-        lines.append(f"incomplete; measure them again with: {shlex.join(resume)}")
+        lines.append(f"incomplete. Measure the missing cases with: {shlex.join(resume)}")
     elif not report.telling:
         lines.append("no case was measured, so this run has no result for any model")
     lines += [f"run {report.run_id} in {store}", f"logs in {folder / 'logs'}"]
@@ -155,7 +155,7 @@ def _earlier(result: Result) -> list[tuple[str, str]]:
 
 
 _WHY_AGAIN = {
-    Again.INFRASTRUCTURE: "tried again, since the environment broke",
+    Again.INFRASTRUCTURE: "retried, because the environment failed",
     Again.ALONE: "retried alone, because a concurrent case may be the cause",
     Again.ASKED: "one of several requested repetitions",
 }

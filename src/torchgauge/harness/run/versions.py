@@ -51,6 +51,7 @@ def refuse_other_torchgauge(plan: Plan, mixed: bool) -> None:
     """Raise :class:`UsageError` where another torchgauge made ``plan``, unless versions may be ``mixed``."""
     if plan.torchgauge not in ("", __version__) and not mixed:
         raise UsageError(
-            f"{plan.run_id} was planned by torchgauge {plan.torchgauge}, and this is {__version__}",
+            f"{plan.run_id} was planned by torchgauge {plan.torchgauge}, but this is "
+            f"torchgauge {__version__}",
             hint=f"the same version everywhere; {ALLOW}",
         )

@@ -199,7 +199,7 @@ class Yardstick:
         if own is None or own >= NOTHING:
             return self._grown(each)
         if each.filled >= FILLED and not each.result:
-            return "all zeros, which neither float64 nor eager is"
+            return "all zeros, unlike float64 and eager"
         if each.error <= each.eager_error and (own < 1.0 or each.result <= SHRUNK * each.eager):
             return ""
         noise, size = max(own, self.noise.get(kind, 0.0)), math.sqrt(each.truth)
@@ -216,7 +216,7 @@ class Yardstick:
     def _turned(self, each: Closeness) -> str:
         """What is wrong with the slope against eager, where there is no float64 to ask."""
         if each.filled >= FILLED and not each.result:
-            return "all zeros, which eager is not"
+            return "all zeros, unlike eager"
         kind = kind_of(each.path)
         turn, noise = abs(each.slope - 1.0), max(each.scatter, self.scatter.get(kind, math.inf))
         steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
@@ -231,7 +231,7 @@ class Yardstick:
         limit = AGREE * self.largest.get(kind_of(each.path), 0.0)
         if not limit or found <= (limit + DISCORDS * _rms(each.eager, each)) * each.slack:
             return ""
-        return f"an RMS of {found:.2g}, where it ought to be zero"
+        return f"an RMS of {found:.2g} instead of zero"
 
 
 def strangers(tensors: Sequence[Closeness]) -> Iterator[tuple[str, str]]:

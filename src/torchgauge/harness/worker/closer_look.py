@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torchgauge.harness.worker.case_state import CaseState
     from torchgauge.harness.worker.group_run import GroupRun
 
-UNFINISHED = "the process ended before one step could be profiled"
+UNFINISHED = "the process ended before a step was profiled"
 UNTRACED = "trace_unknown"
 """Name of the fact with the reason why ``--trace`` wrote no file."""
 

@@ -555,7 +555,7 @@ class GroupRun:
         else:
             if problem is not None:
                 cause, detail = problem
-                self.end_wrong(state, cause, f"right before timing, and wrong {later}: {detail}")
+                self.end_wrong(state, cause, f"correct before timing, wrong {later}: {detail}")
 
     def check_inputs(self, state: CaseState) -> None:
         """End ``state`` where its result does not follow its inputs."""

@@ -281,7 +281,7 @@ class OtherInputs:
         before, moved = self.observer.observe(state.prepared.call), self._moved(eager.base)
         for path in before:
             if path in moved and path in found and same_bits(found[path], before[path]):
-                return f"{path}: the result stays the same where the inputs change"
+                return f"{path}: the result is unchanged although the inputs changed"
         comparable = (
             state.prepared.rule is None and not checks.random and Modifier.TIES.value not in state.facts
         )

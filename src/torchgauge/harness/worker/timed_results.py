@@ -169,7 +169,7 @@ class TimedResults:
         """Raise :class:`WrongResultError` for a problem, after putting back what the steps changed."""
         if problem is not None:
             self._checks.restore(whole=True)
-            raise WrongResultError(problem[0], f"right before timing, wrong while timed: {problem[1]}")
+            raise WrongResultError(problem[0], f"correct before timing, wrong while timed: {problem[1]}")
 
 
 def _equal(one: Observation, other: Observation) -> bool:

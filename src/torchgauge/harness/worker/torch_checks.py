@@ -574,7 +574,7 @@ class TorchChecks:
                 for state in self.run_.live:
                     state.facts[Modifier.UNCHECKED.value] = NOT_COMPARABLE
                 return None
-            return Cause.TOLERANCE, f"eager on the host is nothing like the float64 run: {odd}"
+            return Cause.TOLERANCE, f"eager on the host is far from the float64 run: {odd}"
         return None
 
     def _record_eager(self, gap: float, verdict: Verdict) -> None:

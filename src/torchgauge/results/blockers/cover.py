@@ -38,7 +38,9 @@ class Step:
 def best_order(needs: Needs) -> list[Step]:
     """Steps until every model of ``needs`` runs; raises ``ValueError`` for a model that lacks nothing."""
     if not all(needs.values()):
-        raise ValueError(f"models that lack nothing: {sorted(m for m, lacks in needs.items() if not lacks)}")
+        raise ValueError(
+            f"models that lack no operator: {sorted(m for m, lacks in needs.items() if not lacks)}"
+        )
     left, steps = dict(needs), list[Step]()
     while left:
         bundle = densest(left)

@@ -34,7 +34,7 @@ def find_claim(words: str, claims: Sequence[Claim]) -> Claim:
             return group[0]
     if whole:
         names = ", ".join(claim.name for claim in (titled or whole))
-        raise UsageError(f"{words!r} may mean several claims", hint=f"one of: {names}")
+        raise UsageError(f"{words!r} matches several claims", hint=f"one of: {names}")
     raise _unknown(words, asked, claims, scores)
 
 

@@ -180,7 +180,7 @@ def decided(condition: Condition, number: Number, *, exact: bool) -> tuple[Membe
         return MemberState.UNDECIDED, "fewer than six samples have no interval"
     ends = {condition.holds(number.low), condition.holds(number.high)}
     if len(ends) == 2:
-        return MemberState.UNDECIDED, "its interval has the threshold in it"
+        return MemberState.UNDECIDED, "its interval contains the threshold"
     return (MemberState.YES if ends == {True} else MemberState.NO), ""
 
 

@@ -261,7 +261,7 @@ class _Month:
         root = self.store.path
         folder = root / FOLDER / self.month
         name = manifest.name if manifest else ""
-        with storage_errors(folder, "repeat it: what is left does no harm"):
+        with storage_errors(folder, "repeat the command: leftover files are harmless"):
             for path in manifest_paths(root, self.month):
                 if path.stem != name:
                     path.unlink()

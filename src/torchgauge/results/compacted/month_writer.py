@@ -83,7 +83,7 @@ class MonthWriter:
             fsync_path(aside)
             if not pq.read_table(aside, use_threads=False).cast(plain).equals(rows.cast(plain)):
                 raise InfrastructureError(
-                    f"{path} reads back as something else than was written",
+                    f"{path} reads back differently from the written data",
                     hint="check the disk; the tables of its runs are as they were",
                 )
             publish(aside, path)

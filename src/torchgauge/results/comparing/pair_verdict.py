@@ -264,7 +264,7 @@ def _left_out(evidence: PairEvidence) -> str:
         parts.append(evidence.waited)
     if evidence.unusable:
         parts.append(
-            f"{counted(len(evidence.unusable), 'launch')} had no use, the last: {evidence.unusable[-1]}"
+            f"{counted(len(evidence.unusable), 'launch')} were unusable, the last: {evidence.unusable[-1]}"
         )
     if evidence.quarantine:
         parts.append(f"in quarantine: {evidence.quarantine}")

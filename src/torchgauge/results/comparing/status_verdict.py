@@ -155,7 +155,7 @@ def _changed(blank: MetricVerdict, verdict: Verdict, reasons: list[str]) -> Metr
         return replace(blank, verdict=verdict, reason=reason + often, confirmed=True)
     if n == 1:
         return replace(blank, verdict=verdict, reason=f"{reason} (one launch; a second one was not measured)")
-    reason += f" in one of {counted(n, 'launch')}, and never again"
+    reason += f" in one of {counted(n, 'launch')}, and did not recur"
     return replace(blank, verdict=Verdict.UNDECIDED, reason=reason, confirmed=False)
 
 

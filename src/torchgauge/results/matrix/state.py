@@ -73,7 +73,7 @@ def state_path(store: Store, matrix_id: str) -> Path:
 def read_state(store: Store, matrix_id: str) -> MatrixState | None:
     """The matrix as it was left; None where there is none. Raises :class:`DataFileError`."""
     path = state_path(store, matrix_id)
-    return read_record(MatrixState, path, "repeat with --fresh to begin anew") if path.is_file() else None
+    return read_record(MatrixState, path, "repeat with --fresh to start over") if path.is_file() else None
 
 
 def write_state(store: Store, state: MatrixState) -> None:
