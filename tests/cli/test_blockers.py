@@ -53,7 +53,7 @@ def words(tmp_path: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("more", "kind", "message"),
     [
-        (("--json", "--csv"), UsageError, "more than one form"),
+        (("--json", "--csv"), UsageError, "several output formats"),
         (("--suite", "tyo"), UnknownNameError, "toy"),
         (("--device", "e"), UnknownNameError, "device of the store"),
     ],

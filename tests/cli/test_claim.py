@@ -42,7 +42,7 @@ def test_the_founding_claim_is_answered_in_one_command(invoke, store):
     shown = invoke(*FOUNDING, *store)
     assert shown.exit_code == 3, shown.output
     assert "Undecided on fake, inductor: 75.0 % [50.5 %, 89.8 %] over 16 models" in shown.output
-    assert "as far as these go it would be refuted" in shown.output
+    assert "as far as these go the verdict would be refuted" in shown.output
     assert "published: 97.5 % of 193 models" in shown.output
     shown = invoke(*FOUNDING, *store, "--minimum", "10")
     assert shown.exit_code == 1, shown.output
@@ -188,7 +188,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
         (["dashboard-memory", "--dtype", "flot32"], "unknown dtype 'flot32'; did you mean float32"),
         (["dashboard-memory", "--models", "resnet19"], "unknown model 'resnet19'; did you mean resnet18"),
         (["dashboard-memory", "--since", "\u00b2d"], "neither a date nor a number of days"),
-        (["dashboard-memory", "--json", "--markdown"], "more than one form"),
+        (["dashboard-memory", "--json", "--markdown"], "several output formats"),
     ],
 )
 def test_what_a_person_types_wrong_is_said(process, store, words, said):

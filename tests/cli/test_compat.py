@@ -55,7 +55,7 @@ def test_sections_and_differences_can_be_chosen(invoke, stores) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--store", "/no/such/store"], 2, "there is no store at /no/such/store"),
+        (["--store", "/no/such/store"], 2, "/no/such/store is not a store"),
         (["--devices", "gpu"], 5, "none of gpu was ever measured in these stores"),
         (["--what", "operator"], 2, "did you mean operators"),
         (["--format", "pdf"], 2, "is not one of"),

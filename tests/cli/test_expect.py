@@ -82,7 +82,7 @@ def test_out_writes_a_copy_and_leaves_the_package_alone(invoke, words, tmp_path)
         (("--out", "."), "new entries need a link"),
         (("--out", "/no/such/folder", *LINK), "is not a folder"),
         (("--in-place", *LINK), "no file about 'fake' ships"),
-        (("--file", "/no/such.yaml", "--in-place"), "--device NAME says whom"),
+        (("--file", "/no/such.yaml", "--in-place"), "--device NAME names the device"),
         (("--device", "fak"), "did you mean fake"),
         (("--link", "example.org"), "is not a link"),
         (("--link", "https://a", "--link", "https://b"), "two links"),

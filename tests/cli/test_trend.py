@@ -73,7 +73,7 @@ def test_a_confirmed_change_for_the_worse_is_exit_1(invoke, nightly):
         (["--metric", "latencyy"], "did you mean latency"),
         (["--build", "a=b"], "--confirm"),
         (["--since", "yesterday"], "neither a date nor"),
-        (["--store", "/no/such/store"], "there is no store"),
+        (["--store", "/no/such/store"], "is not a store"),
     ],
 )
 def test_mistakes_are_explained(process, nightly, words, said):

@@ -81,7 +81,7 @@ def test_since_is_a_run_or_a_time(invoke, store, since, change) -> None:
         (["--suite", "tyo"], "did you mean toy"),
         (["--since", "n2"], "a run, a date, or days"),
         (["--since", "../n1"], "unknown published run"),
-        (["--store", "/no/such/store"], "there is no store"),
+        (["--store", "/no/such/store"], "is not a store"),
     ],
 )
 def test_mistakes_are_explained(invoke, store, words, said) -> None:

@@ -177,7 +177,7 @@ def test_a_missing_line_is_damage(path, build):
     fill(path, build)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:1] + lines[2:]))
-    with pytest.raises(DamagedJournalError, match=r":2: .*line 3"):
+    with pytest.raises(DamagedJournalError, match=r":2: .*line number is 3"):
         Journal.open(path)
 
 
@@ -242,7 +242,7 @@ def test_a_missing_folder_or_journal_says_what_to_do(tmp_path):
     """What cannot be opened is named, with what to check."""
     with pytest.raises(InfrastructureError, match="cannot be opened"):
         Journal.open(tmp_path / "absent" / "journal.jsonl")
-    with pytest.raises(UsageError, match="there is no journal"):
+    with pytest.raises(UsageError, match="does not exist"):
         list(read(tmp_path / "journal.jsonl"))
 
 

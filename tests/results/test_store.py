@@ -44,8 +44,8 @@ def everything(store: Store) -> dict[str, list]:
 
 
 def test_a_missing_store_is_a_usage_error_unless_it_may_be_created(tmp_path):
-    """Reading says that there is no store; a run creates one."""
-    with pytest.raises(UsageError, match="there is no store"):
+    """Reading says that is not a store; a run creates one."""
+    with pytest.raises(UsageError, match="is not a store"):
         Store.open(tmp_path / "s")
     assert Store.open(tmp_path / "s", create=True).runs() == []
     assert Store.open(tmp_path / "s").published() == ()

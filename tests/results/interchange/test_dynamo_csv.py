@@ -240,7 +240,7 @@ def test_a_folder_and_a_missing_file_are_refused(tmp_path) -> None:
 
 def test_what_the_file_does_not_say_must_be_said(tmp_path) -> None:
     """Without a suite there is no workload; the message names the option."""
-    with pytest.raises(DataFileError, match="says the suite") as caught:
+    with pytest.raises(DataFileError, match="contains the suite") as caught:
         read(file(tmp_path, *GOOD), given=Context())
     assert "--suite" in caught.value.hint
 

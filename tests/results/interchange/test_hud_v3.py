@@ -151,7 +151,7 @@ BAD = {
     "nan": (json.dumps(metric("speedup", math.nan)), "NaN is neither a result"),
     "no value": (json.dumps(metric("speedup")), "speedup has no value"),
     "twice": (json.dumps([upstream(), upstream()]), "has speedup twice"),
-    "no suite": (json.dumps(upstream(model=NO_SUITE)), "says no suite"),
+    "no suite": (json.dumps(upstream(model=NO_SUITE)), "has no suite"),
     "hostile name": (json.dumps(upstream(model=HOSTILE)), "cannot be the name"),
     "changed workload": (json.dumps(with_info(workload_hash="0" * 16)), "the workload's hash is"),
     "too large": (json.dumps(upstream(timestamp=0)).replace(": 0", ": 1e999"), "1e999 is larger than any"),

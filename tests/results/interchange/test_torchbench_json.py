@@ -108,6 +108,6 @@ def test_bad_input_is_refused(tmp_path, metrics, text, message) -> None:
 
 def test_a_dtype_must_be_said(tmp_path) -> None:
     """TorchBench's file does not say in which precision a model ran."""
-    with pytest.raises(DataFileError, match="does not say the dtype") as caught:
+    with pytest.raises(DataFileError, match="does not contain the dtype") as caught:
         read(tmp_path, {key("latencies"): 1.0}, Context())
     assert "--dtype" in caught.value.hint

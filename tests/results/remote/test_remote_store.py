@@ -272,8 +272,8 @@ def test_only_what_reads_takes_an_address(url: str) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
-        (lambda url: url.replace("/lab/", "/nobody/"), 2, "there is no bucket nobody"),
-        (lambda url: url, 2, "there is no store at s3://lab/"),
+        (lambda url: url.replace("/lab/", "/nobody/"), 2, "bucket nobody does not exist"),
+        (lambda url: url, 2, "is not a store"),
         (lambda url: url.replace("s3://", "s3://me:secret@"), 2, "must not contain credentials"),
         (lambda url: url + "&speed=high", 2, "speed is not an option"),
         (lambda url: "s3://X/y", 2, "names no bucket"),

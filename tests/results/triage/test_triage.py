@@ -142,7 +142,7 @@ def test_a_model_that_is_not_what_its_name_says_is_a_note(tmp_path: Path) -> Non
     """Its failures are clustered as ever, and the reader is told that they are another model's."""
     rows = [failed("real", missing()), failed("posing", missing(), modifiers=(Modifier.OTHER_MODEL,))]
     found = triage([stored(tmp_path, rows)], ALL)
-    assert found.notes == ("1 case of another model than the name says: other_model",)
+    assert found.notes == ("1 case measured another model than the name: other_model",)
     assert "other_model" in terminal_of(found)
 
 

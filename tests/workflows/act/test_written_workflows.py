@@ -163,7 +163,7 @@ def test_a_night_whose_jobs_nobody_can_ask_after_is_red(written: Written) -> Non
     assert later <= {"plan"}, run.jobs
     assert ("collect", "Check and import what came", "failure") in run.steps
     assert "Connection refused" in run.output
-    assert "there is no store" not in run.output
+    assert "is not a store" not in run.output
 
 
 @pytest.mark.full  # minutes; test_pr_gate.py runs the same jobs

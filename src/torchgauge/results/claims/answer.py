@@ -124,7 +124,7 @@ def judge(found: Estimate, question: Question) -> tuple[Verdict, str]:
     verdict, why = _by_interval(found, question)
     if found.n < question.minimum:
         models = "1 model" if found.n == 1 else f"{counted(found.n, 'model')}"
-        few = f"{models} of the {question.minimum} models that the claim requires"
+        few = f"{models} of the {question.minimum} that the claim requires"
         if verdict is Verdict.UNDECIDED:
             return verdict, f"{few}; {why}"
         return Verdict.UNDECIDED, f"{few}; as far as these go the verdict would be {verdict.value}"
