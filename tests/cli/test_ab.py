@@ -101,7 +101,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
         ((*TOYS, "--head-env", "=1"), "'=***' is not an environment variable"),
         ((*TOYS, "--head-env", "MY-TOKEN=s3cret"), "'MY-TOKEN=***' is not an environment variable"),
         ((*TOYS, "--head-env", "A"), "write NAME=VALUE"),
-        ((*TOYS, "--base-config", "eager"), "only one side has a configuration"),
+        ((*TOYS, "--base-config", "eager"), "--base-config and --head-config go together"),
         ((*TOYS, "--base", "/no/such/python"), "/no/such/python"),
         ((*TOYS, "--control", "--policy", "/no/such/file"), "/no/such/file"),
         (("--resume", "/no/such/folder"), "there is no folder of a comparison"),

@@ -200,7 +200,7 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
     [
         ((*TOYS, "--torch", "2.13.0"), "two cells or more"),
         ((*TOYS, "--torch", "2.13.0,newest"), "is not a version"),
-        ((*TOYS, "--timm", "1.0.9,1.0.31"), "none of torch"),
+        ((*TOYS, "--timm", "1.0.9,1.0.31"), "without one of torch"),
         (("nosuch", "--device", "fake", "--torch", "2.12.1,2.13.0"), "unknown suite 'nosuch'"),
         (("toy", "--device", "nosuch", "--torch", "2.12.1,2.13.0"), "nosuch"),
         (("toy", "--torch", "2.12.1,2.13.0"), "no device is named"),

@@ -126,7 +126,7 @@ def test_device_without_import_safety_is_a_usage_error() -> None:
         ("import atexit, time\natexit.register(time.sleep, 600)", "did not end within 15 s"),
         (
             "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGSEGV)",
-            "had answered and was killed by SIGSEGV",
+            "printed its result and was killed by SIGSEGV",
         ),
     ],
 )

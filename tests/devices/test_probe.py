@@ -166,7 +166,7 @@ def test_program_that_is_no_python() -> None:
     report = probe("/bin/true")
     assert report.state is ProbeState.NO_INTERPRETER
     assert report.trouble is not None
-    assert "could not run the probe of devices" in report.trouble.cause
+    assert "could not run the device probe" in report.trouble.cause
 
 
 def test_interpreter_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

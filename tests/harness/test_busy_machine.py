@@ -39,7 +39,7 @@ def test_a_row_measured_beside_a_busy_neighbour_says_so_or_leaves_its_blocks_out
     assert sorted(latency.blocks + (left_out.blocks if left_out else ())) == sorted(shares)
     if left_out is None:
         assert Modifier.UNSTEADY in row.modifiers
-        assert "no interval" in row_fact(row) or "others had one of its cores" in row_fact(row)
+        assert "no interval" in row_fact(row) or "other processes used one of its cores" in row_fact(row)
     else:
         assert max(shares[block] for block in latency.blocks) <= CONTENDED
         assert min(shares[block] for block in left_out.blocks) > CONTENDED

@@ -223,7 +223,7 @@ def test_a_folder_that_others_may_replace_is_not_used(tmp_path, name, mode, usab
     if usable:
         make_private(root)
         return
-    with pytest.raises(CacheUnusableError, match=f"{folder} can be written to by other users"):
+    with pytest.raises(CacheUnusableError, match=f"{folder} is writable by other users"):
         make_private(root)
 
 

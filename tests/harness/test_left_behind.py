@@ -62,7 +62,7 @@ def test_headers_of_a_job_before_are_not_used(sandbox, tmp_path: Path) -> None:
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("mode", "owner", "words"),
-    [(0o777, None, "can be written to by other users"), (0o700, 12345, "belongs to another user")],
+    [(0o777, None, "is writable by other users"), (0o700, 12345, "belongs to another user")],
 )
 def test_headers_that_others_may_write_are_refused_by_name(
     sandbox, tmp_path: Path, mode: int, owner: int | None, words: str

@@ -54,7 +54,7 @@ WRONG = {
         "scales": "compiled code changes state that eager keeps: attribute.model.scale",
         "scales_a_tensor": "compiled code changes state that eager keeps: attribute.model.scale",
         "replaces": "compiled code changes state that eager keeps: parameter.linear.weight",
-        "writes_late": "right before timing, ",
+        "writes_late": "correct before timing, ",
         "counts_twice": "correct before timing, wrong while timed: after.attribute.model.calls: ",
         "stale": "out: the result is unchanged although the inputs changed",
         "stale_mask": "out: the result is unchanged although the inputs changed",

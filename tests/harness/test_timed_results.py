@@ -152,7 +152,7 @@ def states(make_sandbox: Callable[[], Any]) -> dict[str, Result]:
     ("model", "reason"),
     [
         ("small_gradients", f"{LATER}iteration0.grad.linear."),
-        ("compares_one_element", "right before timing, and wrong "),
+        ("compares_one_element", "correct before timing, wrong "),
     ],
 )
 def test_faults_that_a_tolerance_or_a_first_element_hides_are_found(

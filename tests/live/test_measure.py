@@ -185,7 +185,7 @@ def test_what_cannot_be_copied_is_measured_in_place_in_inference() -> None:
     found = quick(model, X)
     assert found.passed, found
     assert "one of a kind" in str(dict(found["eager"].facts)["measured_in_place"])
-    with pytest.raises(UsageError, match="cannot be copied, and would be changed"):
+    with pytest.raises(UsageError, match="cannot be copied, so measuring would change it"):
         quick(model, X, mode="training", loss=lambda output: output.sum())
 
 

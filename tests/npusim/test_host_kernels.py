@@ -51,8 +51,8 @@ def test_launching_is_no_host_execution(tmp_path: Path) -> None:
     row = row_with(tmp_path, "", "--mode", "training")
     assert Modifier.DEGRADED not in row.modifiers
     said = str(dict(row.facts)["host_execution"])
-    assert said.startswith("cannot be told: the host was busy for ")
-    assert said.endswith("launching, waiting and computing look alike")
+    assert said.startswith("unknown: the host was busy for ")
+    assert said.endswith("launching, waiting and computing cannot be distinguished")
 
 
 def test_a_host_that_waits_did_not_compute(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_device_that_is_lost_twice_leaves_and_another_takes_over(run, tmp_path
     refused = command("run", "toy/mlp", "--device", "npusim", "--config", "eager", *store)
     assert refused.returncode == 3, refused.stderr
     assert "device 'npusim' is in quarantine since" in refused.stderr
-    assert "torchgauge devices --release npusim.0, once it is well" in refused.stderr
+    assert "torchgauge devices --release npusim.0, once the device works" in refused.stderr
     assert not (tmp_path / "other").exists()
     listed = command("devices")
     assert "'npusim.0' is in quarantine since" in listed.stdout, listed.stdout

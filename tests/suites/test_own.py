@@ -359,7 +359,7 @@ def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
         ("bad.py::exit", "bad.py::exit: exit is not a model: bad.py does not define it", "bad.py::exits"),
         (
             "nowhere.models:encoder",
-            "nowhere.models:encoder: there is no module nowhere.models",
+            "nowhere.models:encoder: module nowhere.models was not found",
             "the path of ",
         ),
     ],

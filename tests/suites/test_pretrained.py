@@ -46,7 +46,7 @@ def test_a_head_that_no_checkpoint_has_is_seeded_and_said(offline: Any) -> None:
 @pytest.mark.parametrize(
     ("case", "kind", "message"),
     [
-        ("no checkpoint", "NotImplementedError", "no pretrained weights of BertForMaskedLM are known"),
+        ("no checkpoint", "NotImplementedError", "BertForMaskedLM has no known pretrained weights"),
         ("no weights", "NotImplementedError", "publishes no weights of botnet50ts_256"),
         ("no class", "MissingPackageError", "has no BertForNothing"),
         ("no model", "MissingPackageError", "has no resnet18000"),

@@ -201,7 +201,7 @@ def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, A
         ("first_step", "unsupported", "", "upstream: the loss is not written"),
         ("eval_refused", "unsupported", "", "upstream: eval is a raise"),
         ("batch_refused", "unsupported", "", "doesn't support customizing batch size"),
-        ("cuda", "unsupported", "", "asks for CUDA"),
+        ("cuda", "unsupported", "", "requires CUDA"),
         ("fetches", "skipped", "no_network", "images.invalid"),
         ("package", "skipped", "missing_package", 'pip install "no-such-package>=2"'),
         ("file", "skipped", "missing_data", "python install.py needs_file"),

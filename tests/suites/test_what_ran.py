@@ -127,7 +127,7 @@ def test_code_that_is_wrong_from_some_step_on_is_found(run: Callable[..., dict[s
     """The first eight calls are right."""
     row = run("training", "phlippe_resnet", "eager,right_at_first")["phlippe_resnet right_at_first"]
     assert (row["status"], row["phase"]) == ("fail_accuracy", "accuracy"), row
-    assert row["reason"].startswith(("right before timing, wrong ", "right before timing, and wrong "))
+    assert row["reason"].startswith("correct before timing, wrong ")
 
 
 def test_a_step_that_leaves_the_eager_module_in_place_has_no_row_of_the_configuration(

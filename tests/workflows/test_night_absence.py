@@ -180,7 +180,7 @@ def test_a_pass_without_the_step_times_that_it_had_is_a_gap(store) -> None:
     found = gated(store, 1, [result(case("linear"), None), *map(row, MODELS[1:])])
     assert found.verdict is GateVerdict.INCOMPLETE
     (reason,) = found.reasons
-    assert reason.startswith("incomplete: 1 of the cases that passed have no latency, which they had before")
+    assert reason.startswith("incomplete: 1 of the cases that passed lost their latency")
 
 
 def test_a_case_that_never_was_measured_is_not_missed(store) -> None:
@@ -251,7 +251,7 @@ def test_a_pass_without_what_its_scenario_is_measured_for_is_no_green_night(tmp_
     assert gated(fresh, 0, [*had, *beside]).verdict is GateVerdict.PASS
     lost = [words_row(MODELS[0], None), *had[1:]]
     found = gated(fresh, 1, [*lost, *(result(case(model), 1e-3) for model in MODELS)])
-    told = "incomplete: 1 of the cases that passed have no throughput, which they had before: "
+    told = "incomplete: 1 of the cases that passed lost their throughput: "
     assert (found.verdict, found.reasons) == (GateVerdict.INCOMPLETE, (told + lost[0].case_id,))
 
 

@@ -143,7 +143,7 @@ def test_a_refused_callback_is_red_and_an_ill_relay_is_not(tmp_path, github) -> 
     assert (refused.exit_code, "no matching dispatch record" in str(refused)) == (1, True)
     github.trouble = [identity, Answer(500, {"message": "ill"})]
     done = report("--relay", "--store", store)
-    assert (done.exit_code, "did not take the callback (HTTP 500)" in done.output) == (0, True)
+    assert (done.exit_code, "did not accept the callback (HTTP 500)" in done.output) == (0, True)
     assert github.relayed == []
 
 

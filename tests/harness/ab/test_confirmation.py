@@ -146,7 +146,7 @@ def test_what_we_answer_ourselves_contradicts_nothing(size, answer, ratio):
 @pytest.mark.parametrize(
     ("state", "ratio", "low", "high", "words"),
     [
-        (TrendState.NOT_REPRODUCED, 1.98, 1.97, 1.99, "its own ratio may confirm"),
+        (TrendState.NOT_REPRODUCED, 1.98, 1.97, 1.99, "its ratio may confirm"),
         (TrendState.NOT_REPRODUCED, 1.98, None, None, "without an interval"),
         (TrendState.CONFIRMED, 1.9, 0.9, 2.5, "does not confirm"),
         (TrendState.NOT_REPRODUCED, 1.0, 1.97, 1.99, "outside its interval"),
@@ -191,7 +191,7 @@ def never(*_: object) -> Reading:
     ("more", "words"),
     [
         ({"python": "/gone/python"}, "/gone/python is gone"),
-        ({"python": ""}, "does not say which interpreter"),
+        ({"python": ""}, "does not name the interpreter"),
         ({"python": sys.executable}, "now; --build 2.1=PYTHON"),
     ],
 )

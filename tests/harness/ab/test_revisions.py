@@ -137,7 +137,7 @@ def test_the_page_of_a_repository_is_that_of_its_remote(remote: str, page: str) 
 
 def test_what_the_folder_has_beside_its_commit_is_counted(slower: Any, repository: Path) -> None:
     """The head is measured as it is; nothing of the base stays, in the repository or beside it."""
-    said = f"{repository} is measured as it is, with 1 changed file, 1 untracked file"
+    said = f"{repository} is measured with its uncommitted changes, with 1 changed file, 1 untracked file"
     assert said in " ".join(slower.stderr.split())
     assert "head: the files as they are" in slower.stderr
     assert list((repository.parent / "temporary").glob("torchgauge-revision-*")) == []

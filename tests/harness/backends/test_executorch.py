@@ -218,7 +218,7 @@ def test_delegates_are_those_of_the_runtime(tmp_path: Path) -> None:
 def test_a_device_that_is_not_the_host_is_told_where_it_was_computed(tmp_path: Path) -> None:
     """The reason is what a small program did, not a list of names."""
     model = Model(tmp_path, Sums(), torch.randn(4, 8))
-    with pytest.raises(NotOfferedError, match="came back on cpu, and a device was asked for"):
+    with pytest.raises(NotOfferedError, match="returned its result on cpu, but a device was requested"):
         model.prepared(kind="meta")
 
 

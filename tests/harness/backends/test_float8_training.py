@@ -46,7 +46,7 @@ def test_a_conversion_that_exchanges_nothing_is_degraded(sandbox: Any) -> None:
     row = next(each for each in sandbox.rows() if each.case.configuration.name != "eager")
     assert row.status is Status.PASS, row.reason
     assert Modifier.DEGRADED in row.modifiers
-    assert "none of 1 linear layers was exchanged" in str(dict(row.facts)["degraded"])
+    assert "none of 1 linear layers was replaced" in str(dict(row.facts)["degraded"])
 
 
 def test_inference_has_no_products_for_training(sandbox: Any) -> None:

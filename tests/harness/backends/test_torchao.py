@@ -130,7 +130,7 @@ def test_floating_point_products_of_quantised_activations_are_degraded(stack: St
     assert stack.judged(made).ok
     made.judged()
     assert len(made.degraded) == 1
-    assert made.degraded[0].startswith("activations were to be quantised, and every product is")
+    assert made.degraded[0].startswith("quantised activations were requested, but every product ran")
 
 
 def test_a_configuration_that_quantises_nothing_is_degraded(stack: Stack, plant: Any) -> None:

@@ -130,7 +130,7 @@ def test_a_folder_is_of_one_command_at_a_time(tmp_path) -> None:
     with bringup_run(out, asked, 60.0, print):
         before = (out / STATE_FILE).read_bytes()
         with (
-            pytest.raises(UsageError, match="another command is at work in"),
+            pytest.raises(UsageError, match="another command uses"),
             bringup_run(out, asked, 60.0, print),
         ):
             pass

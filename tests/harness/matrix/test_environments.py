@@ -126,7 +126,7 @@ def test_another_list_of_suites_does_not_install_torch_again(made, index, first,
     index("torch", "2.9.0", bulk=3)
     locks = [environments.lock(OLD, [name] * bool(name), {}) for name in (first, second)]
     before = environments.make(locks[0])
-    assert f"what is equal in {Path(before.python).parents[1]} is linked" in environments.plan(locks)[0]
+    assert f"equal files of {Path(before.python).parents[1]} are linked" in environments.plan(locks)[0]
     after = environments.make(locks[1])
     files = [
         next(Path(one.python).parents[1].glob("lib/*/site-packages/torch/part0")) for one in (before, after)
@@ -307,7 +307,7 @@ def test_a_library_that_is_not_there_for_a_torch_is_named(made, index):
     ("code", "said"),
     [
         ("raise ImportError('libcudart.so.12: cannot open shared object file')", "libcudart.so.12"),
-        ("__version__ = '2.10.0'", "torch is 2.10.0 after installing, and 2.9.0 was asked for"),
+        ("__version__ = '2.10.0'", "torch is 2.10.0 after the installation, but 2.9.0 was requested"),
     ],
 )
 def test_a_torch_that_is_not_what_was_asked_for_is_not_used(index, folder, code, said):
@@ -326,7 +326,7 @@ def test_a_full_disk_is_said_before_anything_is_downloaded(made, monkeypatch):
     lock = environments.lock(NEW, (), {})
     usage = shutil.disk_usage(environments.folder)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=10))
-    assert "not enough for all of them" in environments.plan((lock,))[-1]
+    assert "too small for all cells" in environments.plan((lock,))[-1]
     with pytest.raises(CellFailedError, match=r"10\.0 B are free"):
         environments.make(lock)
     assert not (environments.folder / lock.key).exists()

@@ -243,7 +243,7 @@ def test_names_that_are_wrong_are_refused(sandbox: Any, planned: Any) -> None:
     (parts.folder / "full").mkdir()
     full = parts.measure("full", *parts.groups)
     assert full.returncode == 2
-    assert "holds no part of a run" in full.stderr
+    assert "is not a part of a run" in full.stderr
     node = sandbox.run("worker", str(parts.plan), *parts.groups, "--into", "x", "--node", "../up")
     assert node.returncode == 2
     assert "--node with letters" in node.stderr
@@ -261,7 +261,7 @@ def test_parts_that_do_not_belong_together_are_not_merged(sandbox: Any, planned:
     assert "their plans differ" in mixed.stderr
     nothing = parts.merge("one", "none")
     assert nothing.returncode == 2
-    assert "holds no part of a run" in nothing.stderr
+    assert "is not a part of a run" in nothing.stderr
     journal = parts.folder / "two" / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"status":"pass"', b'"status":"oops"'))
     damaged = parts.merge("two")

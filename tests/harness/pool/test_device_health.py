@@ -218,7 +218,7 @@ def test_a_run_of_which_every_device_is_in_quarantine_is_refused() -> None:
         InfrastructureError, match=r"device 'acc' is in quarantine since .* it smokes"
     ) as said:
         refuse_quarantined([group(0)], devices)
-    assert said.value.hint == "torchgauge devices --release acc.0, once it is well"
+    assert said.value.hint == "torchgauge devices --release acc.0, once the device works"
 
 
 Escape = Callable[[], int]

@@ -14,8 +14,8 @@ from torchgauge.harness.pool.host_process import HostOptions, HostProcess
 @pytest.mark.parametrize(
     ("line", "fate"),
     [
-        ("import os; os._exit(3)", "died of what it imports (exit code 3)"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "died of what it imports (exit code -9)"),
+        ("import os; os._exit(3)", "crashed while importing its modules (exit code 3)"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "crashed while importing its modules (exit code -9)"),
     ],
 )
 def test_a_host_that_dies_says_with_which_code(tmp_path: Path, line: str, fate: str) -> None:

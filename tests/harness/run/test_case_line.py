@@ -24,7 +24,7 @@ def row(configuration: str, *found: Summary, model: str = "noop", **fields: obje
 
 
 EAGER = row("eager", summary("latency", 0.0339))
-DOUBT = {"modifiers": (Modifier.UNSTEADY,), "facts": (("unsteady", "others had one of its cores"),)}
+DOUBT = {"modifiers": (Modifier.UNSTEADY,), "facts": (("unsteady", "other processes used one of its cores"),)}
 
 
 def line(result: Result, width: int | None = None) -> str:
@@ -56,7 +56,7 @@ def test_a_doubtful_number_says_so_on_its_line() -> None:
     found = (summary("latency", 0.0301), summary("speedup", 1.13, 1.1, 1.15))
     assert line(row("inductor", *found, **DOUBT)) == (
         "[2/24] noop inductor: pass about 30 ms, about 1.1x [1.10, 1.15], unsteady "
-        "(others had one of its cores)"
+        "(other processes used one of its cores)"
     )
     both = {
         "modifiers": (Modifier.DEGRADED, Modifier.UNSTEADY),

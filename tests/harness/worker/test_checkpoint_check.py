@@ -37,4 +37,4 @@ def test_a_group_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
     """One process is too few to save with two."""
     said = checked(monkeypatch, 1)
     assert said.status is Status.ERROR
-    assert "processes ended with [1]" in said.reason
+    assert "processes exited with [1]" in said.reason

@@ -96,5 +96,5 @@ def test_without_the_test_package_the_smoke_tier_is_listed(
 
 def test_an_interpreter_that_does_not_answer_is_infrastructure(tmp_path: Path) -> None:
     """What is wrong with it is said."""
-    with pytest.raises(InfrastructureError, match="does not say where its torch is"):
+    with pytest.raises(InfrastructureError, match="does not report the location of torch"):
         catalogue_of(str(tmp_path / "no-python"), cache=tmp_path)

@@ -148,7 +148,7 @@ def test_the_written_comment_job_misses_a_pool(written: Written, tmp_path: Path)
     assert run.jobs == {("Comment", "success")}, run.log[-4000:]
     body = github.comments[0]["body"]
     assert "| `hosted` | Incomplete: this is not a pass | `no result set came` |" in body
-    assert "nobody planned this pool" in body
+    assert "this pool was not planned" in body
     assert [each["conclusion"] for each in github.check_runs] == ["action_required"]
 
 

@@ -104,7 +104,7 @@ VARIANTS = [
     Variant(
         "a set that compared nothing", "| `npu` | Incomplete: this is not a pass |", {**ONE, "npu": report()}
     ),
-    Variant("a set of a pool that is not in the file", "nobody planned this pool", {**BOTH, "gpu": FINE}),
+    Variant("a set of a pool that is not in the file", "this pool was not planned", {**BOTH, "gpu": FINE}),
     Variant(
         "a set of another pool in its place",
         "the run had no job for it",
@@ -114,7 +114,7 @@ VARIANTS = [
     Variant("a set under a name that is almost the pool's", "| `npu` | Incomplete", {**ONE, "NPU": FINE}),
     Variant(
         "a set of a machine of one's own that nobody asked for",
-        "nobody planned this pool",
+        "this pool was not planned",
         {**BOTH, "sim": FINE},
     ),
     Variant(

@@ -205,14 +205,14 @@ VARIANTS = [
     Variant(
         "a pool was never planned, and nobody asked for that",
         "complete, 6/6 cases",
-        "incomplete: pool gpu: torchgauge.yml has it, the plan does not",
+        "incomplete: pool gpu: torchgauge.yml has it and the plan does not",
         "pool gpu: no result",
         "open: Missing: results of pool gpu",
         configured=GPU,
         codes=(0, 3, 1),
     ),
     Variant(
-        "a pool was left out, as asked",
+        "a pool was left out on request",
         "left out on request: pool gpu",
         "left out on request: pool gpu",
         "pool gpu: left out of the plan on request",
