@@ -223,7 +223,7 @@ VARIANTS = [
     ),
     Variant(
         "no case of the campaign is for a pool's device",
-        "gap: pool gpu: nothing is planned for it",
+        "gap: pool gpu: no case is planned for it",
         "incomplete: pool gpu: nothing is planned for it",
         "pool gpu: nothing is planned for it",
         "open: Missing: results of pool gpu",
