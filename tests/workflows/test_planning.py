@@ -70,7 +70,7 @@ def test_a_pool_without_a_case_is_planned_as_empty_and_said():
     assert ([pool.name for pool in plan.pools], plan.empty) == (["one"], ("two",))
     assert plan.told_of == {"one", "two"}
     (note,) = planning.notes_of(plan, CONFIG)
-    assert note.startswith("pool two: nothing is planned for it")
+    assert note.startswith("pool two: no case is planned for it")
     assert "Left out on request: `two`." in planning.summary_of(replace(plan, empty=(), left_out=("two",)))
 
 

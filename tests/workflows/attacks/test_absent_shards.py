@@ -224,8 +224,8 @@ VARIANTS = [
     Variant(
         "no case of the campaign is for a pool's device",
         "gap: pool gpu: no case is planned for it",
-        "incomplete: pool gpu: nothing is planned for it",
-        "pool gpu: nothing is planned for it",
+        "incomplete: pool gpu: no case is planned for it",
+        "pool gpu: no case is planned for it",
         "open: Missing: results of pool gpu",
         configured=GPU,
         plan=(("empty", ("gpu",)),),
