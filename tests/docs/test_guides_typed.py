@@ -24,6 +24,7 @@ GUIDES = sorted(path for path in (ROOT / "docs" / "how-to").glob("*.md") if path
 LONGEST_S = 60
 INTERRUPTED = 124
 STANDS_FOR = {
+    r"\bresults remove RUN\b": 'results remove "$(ls torchgauge-results/runs | head -n 1)"',
     r"\bRUN\b": "latest",
     r"--device (DEVICE|NAME|D)\b": "--device cpu",
     r"\bDEVICE,cpu\b": "cpu",
@@ -40,6 +41,7 @@ NOT_TYPED = {
     r"torchbench": "it needs a checkout of pytorch/benchmark",
     r"^(pip|curl|rsync|echo|pytest)\b|--yes": "it is not a command of torchgauge, or it installs packages",
     r"\b(POOL|ID|CASE|PATH|FILE|OWNER)\b|\$|/mnt/|inductor_no_cudagraphs": "it names something of the reader",
+    r"--expect-history": "it needs the history of an earlier publication",
     r"\btorchgauge dashboard serve": "it serves until it is stopped",
     r"vendor\.yaml|builds\.yaml|policy\.y|laptop|mine\.json": "it reads a file of the reader",
 }
