@@ -252,8 +252,14 @@ def signature(value: Any) -> str:
     """Return the parameters of a function, one on each line where they are many; empty for a property."""
     if isinstance(value, property):
         return ""
-    names = list(inspect.signature(value).parameters.values())
-    return f"({', '.join(name_of(each) for each in names if each.name != 'self')})"
+    parts: list[str] = []
+    star = False
+    for each in inspect.signature(value).parameters.values():
+        if each.kind is inspect.Parameter.KEYWORD_ONLY and not star:
+            parts.append("*")
+        star = star or each.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL)
+        parts += [] if each.name == "self" else [name_of(each)]
+    return f"({', '.join(parts)})"
 
 
 def name_of(parameter: inspect.Parameter) -> str:
