@@ -93,9 +93,9 @@ RIGHT = (
 )
 UNRESTORED = {
     "removes_its_hook": " (model._forward_pre_hooks): ",
-    "fades_a_sparse_buffer": ", and those of copies agree: ",
-    "counts_elsewhere": ", and those of two processes that begin alike agree: ",
-    "draws_elsewhere": ", and those of two processes that begin alike agree: ",
+    "fades_a_sparse_buffer": ", and runs of copies agree: ",
+    "counts_elsewhere": ", and runs of two equally started processes agree: ",
+    "draws_elsewhere": ", and runs of two equally started processes agree: ",
 }
 """Programs with state that cannot be restored, and who shows that it is state."""
 RECOMPILED = {"counts", "depends", "lists", "caches", "tables", "nested"}

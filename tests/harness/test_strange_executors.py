@@ -17,7 +17,7 @@ ENDINGS = {
     "leaves": "raised SystemExit: 0",
     "repeats": "raised ValueError: a result of a case that is not left to run: toy/",
     "invents": "raised ValueError: a result of a case that is not left to run: toy/",
-    "mumbles": "raised TypeError: a int is nothing that an executor yields",
+    "mumbles": "raised TypeError: an executor must not yield objects of type int",
 }
 
 

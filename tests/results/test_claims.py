@@ -105,7 +105,8 @@ def test_fewer_models_than_the_minimum_decide_nothing_and_it_is_said(tmp_path):
     answer = ask(made.claim(minimum=100), path)
     assert answer.verdict is Verdict.UNDECIDED
     assert answer.why == (
-        "50 models of the 100 that the claim needs at least; as far as these go it would be supported"
+        "50 models of the 100 models that the claim requires; "
+        "these models alone would give the verdict supported"
     )
 
 
@@ -497,4 +498,4 @@ def test_one_model_has_no_interval_and_decides_nothing():
     verdict, why = judge(
         Estimate(9.0, None, None, 1, 0.95, "too-few"), made.claim(Aggregation.GEOMEAN).question
     )
-    assert (verdict, why) == (Verdict.UNDECIDED, "one model has no interval")
+    assert (verdict, why) == (Verdict.UNDECIDED, "an interval requires more than one model")

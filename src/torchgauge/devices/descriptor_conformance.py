@@ -26,7 +26,7 @@ def _names_of_device(device: Device) -> Violations:
     if not device.label:
         yield "no label"
     if device.torch_type == "":
-        yield "an empty torch type; None means that it runs no torch"
+        yield "an empty torch type; a device without torch must return None"
     if not all(isinstance(label, str) for label in device.runner_labels):
         yield f"runner_labels is {device.runner_labels!r}"
     if device.torch_type is not None and not device.compile_backend:

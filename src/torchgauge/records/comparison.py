@@ -92,7 +92,7 @@ class Pair:
 
     def __post_init__(self) -> None:
         if self.base.workload != self.head.workload:
-            raise ValueError(f"{self.base.id} and {self.head.id} do not compute the same")
+            raise ValueError(f"{self.base.id} and {self.head.id} have different computations")
 
     @cached_property
     def id(self) -> str:

@@ -49,7 +49,7 @@ SLOWER = verdict(
             [verdict(Verdict.UNDECIDED, action=Action.REPORT), verdict(Verdict.UNCHANGED, metric="status")],
             "Undecided, and the policy lets it pass: 1 pair",
         ),
-        ([verdict(Verdict.REGRESSION, action=Action.REPORT)], "Undecided: nothing that was compared gates"),
+        ([verdict(Verdict.REGRESSION, action=Action.REPORT)], "Undecided: no compared metric gates"),
         ([verdict(Verdict.UNDECIDED)], "Undecided: no regression was found, but 1 could not be decided"),
         ([verdict(Verdict.NOT_COMPARABLE)], "Undecided: nothing was compared"),
         ([verdict(Verdict.IMPROVEMENT)], "Improvement: 1 better, none worse"),

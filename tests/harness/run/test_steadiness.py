@@ -29,7 +29,7 @@ STEADY = (1.0, 1.02, 0.98, 1.01, 0.99, 1.0, 1.03, 0.97, 1.0, 1.0, 1.01, 0.99)
 def test_samples_that_say_as_little_as_five_are_in_doubt() -> None:
     """A slow machine that becomes slower: the interval is narrow, and the next minute lies outside of it."""
     drift = [1.0 + 0.001 * number for number in range(12)]
-    assert found(*drift) == "its 12 samples resemble each other and say as little as 1 would"
+    assert found(*drift) == "its 12 samples resemble each other (autocorrelated): their effective number is 1"
     assert found(*drift[:11]) == ""
     steps = [1.0] * 20 + [1.05] * 20
     assert "resemble each other" in found(*steps)

@@ -172,7 +172,7 @@ def test_a_gradient_that_ought_to_be_zero_may_not_have_the_size_of_others(
     wide = truth if reference == "with float64" else None
     assert verdict(eager, eager | {path: zero - 5 * rounding}, wide).ok
     assert verdict(eager, eager | {path: zero + SMALL}, wide).failed == [
-        f"{path}: an RMS of 0.0001, where it ought to be zero"
+        f"{path}: its RMS is 0.0001, but must be about zero"
     ]
 
 

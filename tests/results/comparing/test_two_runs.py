@@ -87,7 +87,7 @@ def test_launches_of_one_hour_decide_nothing_between_two(store) -> None:
     sides = result(case(), 1e-3), result(case(), 3e-3)
     found = latency(two(store, *sides, history=history(), hours=False))
     assert found.verdict is Verdict.UNDECIDED
-    assert "hour to hour" in found.reason
+    assert "hourly variation" in found.reason
     assert found.low > 2.9
 
 
@@ -354,7 +354,7 @@ def test_a_configuration_that_changed_its_meaning_is_refused(store) -> None:
     of = case(configuration="mine")
     other = replace(of, configuration=replace(of.configuration, threads=1))
     found = latency(two(store, result(of), result(other), history=history()))
-    assert "the configuration mine does not mean the same on both sides" in found.reason
+    assert "the configuration mine differs between both sides" in found.reason
 
 
 def test_quarantine_is_shown_and_triples_the_tolerance(store) -> None:

@@ -63,14 +63,14 @@ def _picture(context: SiteContext, of: str, name: str, rows: list[int]) -> Pictu
 def _says(of: str, course: Course) -> str:
     heard = course.heard
     if not heard:
-        return f"None of {len(course.snapshots)} snapshots said anything of {of}."
+        return f"None of {len(course.snapshots)} snapshots has a result of {of}."
     first, last = heard[0], heard[-1]
     there, here = (f"{course.passed[place]} of {course.planned[place]}" for place in (first, last))
     says = f"{of}: {here} planned cases pass on {course.snapshots[last].date}"
     if first != last:
         says += f", {there} did on {course.snapshots[first].date}"
     if course.lost:
-        says += f", {len(course.lost)} of {len(course.snapshots)} snapshots say nothing"
+        says += f", {len(course.lost)} of {len(course.snapshots)} snapshots have no result"
     return f"{says}."
 
 

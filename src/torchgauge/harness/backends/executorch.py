@@ -61,7 +61,7 @@ class ExecutorchOptions:
     def __post_init__(self) -> None:
         """Refuse an exception from nothing."""
         if self.apart_from and self.delegate != ANY:
-            raise ValueError(f"apart_from: {self.apart_from!r} is left out of {ANY}: say delegate: {ANY} too")
+            raise ValueError(f"apart_from: {self.apart_from!r} requires `delegate: {ANY}`")
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ DOES: dict[Part, str] = {
     Part.IDENTITY: "what the device is and where it comes from",
     Part.IMPORT: "whether import torch survives the device's package",
     Part.DOCTOR: "what is missing here, and the speed and clocks of the device",
-    Part.CHECK: "the checks of all that PyTorch asks of a device",
+    Part.CHECK: "checks of PyTorch's requirements for a device",
     Part.OPS: "fifty operators in four dtypes, held against the host",
     Part.MODELS: "small models in both modes, profiled for fallbacks",
     Part.COLLECTIVES: "several processes, where there are two devices",

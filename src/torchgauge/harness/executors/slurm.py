@@ -59,7 +59,7 @@ NEVER = re.compile(
     r"BadConstraints|DependencyNeverSatisfied|Invalid|Partition(Config|TimeLimit)|\w+PerJob|\w+NotAllowed"
 )
 """Reasons for which a job waits until somebody changes it; PartitionNodeLimit may be of drained nodes."""
-HINT = "the words of --executor-option sbatch=... are those of sbatch: man sbatch"
+HINT = "--executor-option sbatch=... takes options of sbatch: man sbatch"
 MOST_TASKS = 1000
 """Tasks of an array: Slurm's own default for MaxArraySize is 1001."""
 FIELDS = ("JobArrayID", "State", "RestartCnt", "exit_code", "NodeList", "Reason")

@@ -169,7 +169,7 @@ class Environments:
             size = f"at most {units.quantity(lock.size, 'B')}{more} to download"
             disk = f"about {units.quantity(lock.size * ROOM, 'B')} of disk, {self._time(lock.size)}"
             near = self._nearest(lock)
-            less = f"; less than that: what is equal in {near} is linked" if near else ""
+            less = f"; less, because files equal to those in {near} are linked" if near else ""
             lines.append(f"{lock.cell.label}: {counted(len(lock.pins), 'package')}, {size}, {disk}{less}")
         if lines:
             free = shutil.disk_usage(_there(self.folder)).free

@@ -29,7 +29,7 @@ def order_lines(plan: Plan) -> list[str]:
         )
     if schedule.sharding:
         lines.append(
-            f"shard {plan.shard} of sharding {schedule.sharding}: every shard of this plan must name the same"
+            f"shard {plan.shard} of sharding {schedule.sharding}: it must be equal in every shard of the plan"
         )
     if plan.settings.budget_s is not None:
         lines += _budget_lines(plan, plan.settings.budget_s)

@@ -59,7 +59,7 @@ class RowKeeper:
             said = [self.attempts.add(item.again, each) for each in item.rows if not self.attempts.has(each)]
             self.journal.append(Kind.ATTEMPT, said)
         elif not isinstance(item, list) or not all(isinstance(each, Result) for each in item):
-            raise TypeError(f"a {type(item).__name__} is nothing that an executor yields")
+            raise TypeError(f"an executor must not yield objects of type {type(item).__name__}")
         else:
             self._refuse_unknown(item)
             self.rows(self.versions.marked(item))

@@ -67,7 +67,7 @@ def _alike(measurements: Sequence[Measurement]) -> str:
         return ""
     return (
         f"its {counted(len(samples), 'sample resembles', 'samples resemble')} "
-        f"each other and say as little as {max(1, int(worth))} would"
+        f"each other (autocorrelated): their effective number is {max(1, int(worth))}"
     )
 
 

@@ -231,7 +231,7 @@ class Yardstick:
         limit = AGREE * self.largest.get(kind_of(each.path), 0.0)
         if not limit or found <= (limit + DISCORDS * _rms(each.eager, each)) * each.slack:
             return ""
-        return f"an RMS of {found:.2g}, where it ought to be zero"
+        return f"its RMS is {found:.2g}, but must be about zero"
 
 
 def strangers(tensors: Sequence[Closeness]) -> Iterator[tuple[str, str]]:
@@ -276,7 +276,7 @@ def _apart(each: Closeness, limit: float) -> str:
     if math.sqrt(each.gap) <= limit * each.slack:
         return ""
     share = math.sqrt(each.gap / each.eager) if each.eager else math.inf
-    return f"{share:.2g} of its RMS from eager, more than the other tensors"
+    return f"its distance from eager is {share:.2g} of its RMS, more than for other tensors"
 
 
 def _noise_of_kinds(tensors: Iterable[Closeness]) -> dict[str, float]:

@@ -63,10 +63,10 @@ def keeps_state(checks: TorchChecks) -> tuple[str, bool]:
         first, *others = of_a_copy(), of_a_copy(), of_a_copy(1), of_a_copy()
         pairs = [pair for other in others for pair in zip(first, other, strict=False)]
         if not alike(*first) and all(alike(*pair) for pair in pairs):
-            return f"{sentence}, and those of copies agree", True
+            return f"{sentence}, and runs of copies agree", True
     on_host = partial(checks.reference.again, 0, torch.float64 if checks.reference.fp64 else None)
     if kept(on_host, alike):
-        return f"{sentence}, and those of two processes that begin alike agree", False
+        return f"{sentence}, and runs of two equally started processes agree", False
     return "", False
 
 

@@ -34,7 +34,7 @@ def why_not(store: Store, info: RunInfo) -> str:
             if differs := file.differs_within(store.path):
                 return f"{file.path} {differs}"
         if found is None and not _has_ended(folder):
-            return "its journal does not say that it ended"
+            return "its journal has no end record"
     except (DamagedJournalError, UsageError) as error:
         return error.message
     return ""

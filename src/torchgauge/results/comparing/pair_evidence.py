@@ -258,7 +258,7 @@ def _mismatch(launch: Launch) -> str:
         return ""
     differing = [f"{name} {ours} against {theirs}" for name, ours, theirs in _differing(base, head)]
     detail = f" ({', '.join(differing)})" if differing else ""
-    return f"base realised {base.hash} and head {head.hash}: they did not compute the same{detail}"
+    return f"base realised {base.hash} and head {head.hash}: their computations differ{detail}"
 
 
 def _models(launch: Launch) -> str:

@@ -148,10 +148,10 @@ def refusal(base: Measured, head: Measured, differs: Difference) -> str:
         return f"the workloads differ: {listed}"
     hashes = base.row["realised_hash"], head.row["realised_hash"]
     if all(hashes) and hashes[0] != hashes[1]:
-        return f"they did not compute the same: realised hashes {hashes[0]} and {hashes[1]}"
+        return f"their computations differ: realised hashes {hashes[0]} and {hashes[1]}"
     if differs is not Difference.CONFIGURATION and base.case.configuration != head.case.configuration:
         return (
-            f"the configuration {head.case.configuration.name} does not mean the same on both sides,"
+            f"the configuration {head.case.configuration.name} differs between both sides,"
             f" and the {differs.value} differs too"
         )
     return _environment_refusal(base, head, differs)
