@@ -40,7 +40,7 @@ def _torch_device(session: DeviceSession) -> Violations:
     host = torch.arange(6.0)
     back = (host.to(session.torch_device) * 2).cpu()
     if not torch.equal(back, host * 2):
-        yield f"6 numbers sent there, doubled and fetched came back as {back.tolist()}"
+        yield f"6 numbers, copied to the device, doubled and copied back, are {back.tolist()}"
 
 
 def _synchronize(session: DeviceSession) -> Violations:

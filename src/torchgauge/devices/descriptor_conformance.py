@@ -22,7 +22,7 @@ def check_device(device: Device) -> list[str]:
 
 def _names_of_device(device: Device) -> Violations:
     if not re.fullmatch(r"[^.@:/\s]+", device.name):
-        yield f"{device.name!r} cannot stand in a case id"
+        yield f"{device.name!r} is not a valid device name in a case id"
     if not device.label:
         yield "no label"
     if device.torch_type == "":
@@ -50,7 +50,7 @@ def _provision(device: Device) -> Violations:
     if not isinstance(provision, Provision):
         yield f"provision is {provision!r}"
     elif device.torch_type not in (None, "cpu") and not provision.install:
-        yield "nothing to type where it is absent"
+        yield "no installation command for an absent device"
 
 
 def _session_reference(device: Device) -> Violations:

@@ -23,11 +23,10 @@ MOST_DEVICES = 4
 """Devices that have a picture of their own."""
 
 METHOD = (
-    "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of cases "
-    "that were planned in it, stacked by how they ended; what passed but is not a pass of what was asked "
-    "for (degraded, unchecked, another model) stands apart from the passes. A hatched column says "
-    "nothing of any case: the night was lost, or nothing ran. A dashed line marks the first snapshot of "
-    "another release of torch."
+    "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of planned "
+    "cases, stacked by status. Degraded, unchecked and other-model results are drawn apart from the "
+    "passes. A hatched column has no results: the night was lost, or nothing ran. A dashed line marks "
+    "the first snapshot of another release of torch."
 )
 
 

@@ -107,7 +107,7 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
     several = next((group for group in models if group.workload.processes > 1), None)
     if several is not None:
         raise UsageError(
-            f"{several.workload.name} takes several processes, and an A/B run leads one of each side",
+            f"{several.workload.name} requires several processes, but an A/B run starts one for each side",
             hint="leave it out, or torchgauge run on either side, then torchgauge compare",
         )
     _, shards = parse_shard(selection.shard)

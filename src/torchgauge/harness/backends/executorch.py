@@ -195,7 +195,7 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
     )
     if program.copied:
         prepared.evidence["inputs_copied"] = (
-            f"{program.copied}, by each call: the runtime takes no such strides"
+            f"{program.copied}, by each call: the runtime does not support these strides"
         )
     if source.prompt:
         prepared.evidence["prefill"] = f"{source.prompt} calls of the program, of one token each"

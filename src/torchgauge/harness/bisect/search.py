@@ -171,7 +171,7 @@ class Search:
             sure = f"probability {probability:.1%}"
             return f"{names[0]} is the first build that differs ({sure}); {before} does not"
         if probability >= ENOUGH:
-            return f"it came in with one of {', '.join(names)}; only the last of these can be tested"
+            return f"the change came with one of {', '.join(names)}; only the last of these can be tested"
         where = f"{' or '.join(names)} is the likeliest, at {probability:.0%}"
         return f"{where}; {self.tests} of at most {self.limit} tests made"
 

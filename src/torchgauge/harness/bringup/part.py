@@ -41,7 +41,7 @@ DOES: dict[Part, str] = {
     Part.IMPORT: "whether import torch survives the device's package",
     Part.DOCTOR: "what is missing here, and the speed and clocks of the device",
     Part.CHECK: "checks of PyTorch's requirements for a device",
-    Part.OPS: "fifty operators in four dtypes, held against the host",
+    Part.OPS: "fifty operators in four dtypes, compared with the host",
     Part.MODELS: "small models in both modes, profiled for fallbacks",
     Part.COLLECTIVES: "several processes, where there are two devices",
     Part.ALL_OPS: "every operator in float32, forward and backward",

@@ -70,7 +70,7 @@ def fitness(calibrated: Calibrated) -> Fitness:
         return Fitness(Verdict.UNFIT, f"{named}{more}", reasons)
     if not judged.intersection(SPEED):
         return Fitness(Verdict.UNKNOWN, _why_unknown(calibrated), reasons)
-    return Fitness(Verdict.FIT, "nothing disturbs it, and it is as fast as it was before", reasons)
+    return Fitness(Verdict.FIT, "no disturbance found, and its speed is unchanged", reasons)
 
 
 def _why_unknown(calibrated: Calibrated) -> str:

@@ -342,7 +342,7 @@ class PartJobs:
             self.states, self.away_s = {}, self.away_s + clock.steady() - self.asked
         if words and self.away_since is None:
             self.away_since = self.asked
-            yield RunNote(f"{words}; jobs go on, and none is given up meanwhile")
+            yield RunNote(f"{words}; jobs continue")
         elif not words and self.away_since is not None:
             yield RunNote(f"it responds again after {clock.steady() - self.away_since:.0f} s")
             self.away_since = None

@@ -42,7 +42,7 @@ class PartFolder(RunFolder):
             path.absolute().parent.mkdir(parents=True, exist_ok=True)
             write_plan(folder, plan, "part")
         elif not folder.plan_path.is_file():
-            raise UsageError(f"{path} is there and holds no part of a run", hint="name a new folder")
+            raise UsageError(f"{path} exists, but is not a part of a run", hint="name a new folder")
         elif (found := folder.plan()).run_id != plan.run_id or found.digest != plan.digest:
             raise UsageError(
                 f"{path} holds a part of run {found.run_id}, by another plan", hint="name another folder"

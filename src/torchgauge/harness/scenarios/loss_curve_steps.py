@@ -122,7 +122,7 @@ def judge(
         )
     others = (reference[BATCHES] != result[BATCHES]).nonzero().flatten().tolist()
     if others:
-        verdict.fail(Cause.TOLERANCE, f"step {others[0] + 1} was on another batch than eager's")
+        verdict.fail(Cause.TOLERANCE, f"step {others[0] + 1} used another batch than eager")
         return verdict
     if not bool(found.isfinite().all()):
         verdict.fail(
@@ -164,7 +164,7 @@ def _curve(subject: Subject) -> list[Measurement]:
     end = _ends(found)[1]
     own = single(names[0], end, f"mean of the last {ENDS} of {STEPS} losses")
     if found is eager:
-        return [own, *(absent(name, "it is the curve that others are held to") for name in names[1:])]
+        return [own, *(absent(name, "this row is the reference curve") for name in names[1:])]
     return [
         own,
         single(names[1], end / _ends(eager)[1], "by that of eager, with AdamW"),

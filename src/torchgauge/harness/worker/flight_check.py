@@ -65,7 +65,7 @@ def judged(injected: Injected, found: Found) -> CheckOutcome:
     elif (found.named.ranks, found.named.call) != expected:
         wrong = f"named was {found.named.why!r} and not rank {injected.culprit} in {expected[1]}"
     elif injected.kind == "late" and any(found.statuses):
-        wrong = f"the call did not end well when the late process came: {found.statuses}"
+        wrong = f"the call failed when the late process arrived: {found.statuses}"
     status = Status.FAIL_ACCURACY if wrong else Status.PASS
     cause = Cause.TOLERANCE if wrong else None
     return CheckOutcome(status, wrong, cause, facts=tuple(sorted(facts.items())))

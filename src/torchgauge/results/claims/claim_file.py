@@ -163,7 +163,9 @@ def _measured(document: Document, at: str, asked: QuestionFields) -> tuple[Condi
     kind = asked.aggregation.value
     if asked.aggregation is Aggregation.SHARE:
         if asked.metric is not None:
-            raise refuse(document, f"{at}.metric", "a share takes its metric from `condition`", "remove it")
+            raise refuse(
+                document, f"{at}.metric", "a share must not have a metric beside its `condition`", "remove it"
+            )
         if asked.condition is None:
             raise refuse(document, at, "a share needs `condition`", "condition: speedup > 1")
         try:
