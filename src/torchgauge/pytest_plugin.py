@@ -115,5 +115,5 @@ def torchgauge_context(torchgauge_session: Any) -> CheckContext:
     from torchgauge.suites.conformance.check_context import CheckContext
 
     if torchgauge_session.torch_device is None:
-        pytest.skip(f"device {torchgauge_session.name!r} runs no torch")
+        pytest.skip(f"device {torchgauge_session.name!r} does not run torch")
     return CheckContext(torchgauge_session)

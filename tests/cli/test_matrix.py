@@ -141,8 +141,8 @@ def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(slowed):
     table = json.loads(done.stdout)["matrix"]
     columns = {column["label"]: column for column in table["columns"]}
     assert "this is not a working Python" in columns["broken"]["failed"]
-    assert "nothing of broken: the reason stands in its column" in done.stderr
-    assert "the same command goes on" not in done.stderr
+    assert "no results of broken: the reason is in its column" in done.stderr
+    assert "repeat the command to continue" not in done.stderr
     assert columns["slow"]["state"] == "complete"
     rows = {row["model"]: dict(zip(columns, row["entries"], strict=True)) for row in table["rows"]}
     assert rows["steady"]["broken"]["status"] == "missing"
@@ -159,7 +159,7 @@ def test_time_that_is_over_goes_on_with_the_same_command(tmp_path):
     words = (*RACERS, *(f"--python={name}={HERE}" for name in "abc"), "--max-launches", "3", "--seed", "1")
     done = matrix(tmp_path, *words, "--max-time", "0.1s")
     assert done.returncode == 3, done.stderr
-    assert "the same command goes on" in done.stderr
+    assert "repeat the command to continue" in done.stderr
     assert done.stderr.count("] launch ") == 1
     assert done.stderr.count("the time is over") == 2
     none = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
@@ -238,7 +238,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     said += child.stderr.read().splitlines()
     child.stderr.close()
     assert child.wait(120) == 130, said
-    assert "not complete; the same command goes on" in said[-1]
+    assert "not complete; repeat the command to continue" in said[-1]
 
 
 def test_a_baseline_that_cannot_be_measured_fails_alone(tmp_path):

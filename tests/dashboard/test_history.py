@@ -60,7 +60,7 @@ def test_statuses_of_every_snapshot_sum_to_what_was_planned(tmp_path: Path) -> N
     assert window.planned.tolist() == [3, 5]
     assert window.count(Status.ERROR).tolist() == [0, 5]
     assert window.status[:, 0].tolist().count(NOTHING_PLANNED) == 2
-    with pytest.raises(DashboardError, match="5 statuses stand for 6 cases planned"):
+    with pytest.raises(DashboardError, match="5 statuses were counted for 6 cases planned"):
         plan_check.check_history(window, {s.id: n for s, n in zip(window.snapshots, (3, 6), strict=True)})
 
 

@@ -105,7 +105,7 @@ def test_each_column_is_as_high_as_the_store_counts(long_site: tuple[Path, Path]
     unit = (float(zero.attrib["y"]) - float(top.attrib["y"])) / 10
     assert [round(height / unit) for _, height in columns] == [count for count in passed.values() if count]
     other = PictureFile(next(path for path in pictures(site, "coverage-cuda")))
-    assert "2 of 9 snapshots say nothing" in other.description
+    assert "2 of 9 snapshots have no result" in other.description
     hatched = [
         each.attrib["d"] for each in other.root.iter(f"{SVG}path") if each.get("fill") == "url(#hatching)"
     ]

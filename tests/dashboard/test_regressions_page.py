@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Path:
 def test_a_store_in_which_nobody_looked_says_so(store, tmp_path):
     """No findings is not "no change"; what no command can tell yet asks for none."""
     text = _text(_page(store, tmp_path / "site"))
-    assert "Not known: no case has 20 nights with a number yet, and fewer say nothing." in text
+    assert "Not known: a trend requires 20 nights with a number, and no case has them yet." in text
     assert "torchgauge results trend --store DIR" not in text
     assert "No change was found" not in text
 

@@ -66,7 +66,7 @@ def test_a_short_history_says_that_it_is_too_short(tmp_path: Path) -> None:
     """Nothing could be found in it."""
     build_site(_store(tmp_path / "store", trend_scan.ENOUGH - 1), tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "regressions.html")
-    assert "Not known: no case has 20 nights with a number yet, and fewer say nothing." in text
+    assert "Not known: a trend requires 20 nights with a number, and no case has them yet." in text
     front = words(tmp_path / "site" / "index.html")
     assert "Regressions Not known: no case has 20 nights with a number yet" in front
 
@@ -76,5 +76,5 @@ def test_a_large_store_says_that_it_is_too_large(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(trend_scan, "MOST_NUMBERS", 50)
     build_site(_store(tmp_path / "store", 30), tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "regressions.html")
-    assert "about 60 numbers are too many to look at while a site is built" in text
+    assert "about 60 numbers are too many to scan while a site is built" in text
     assert "torchgauge results trend --store DIR" in text

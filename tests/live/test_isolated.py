@@ -66,7 +66,7 @@ def test_a_crash_is_a_row(file: str) -> None:
         (".gone", {}, "there is no such file"),
         ("", {}, "has 2 models, and measure\\(\\) takes one: model, crashes"),
         ("::model", {"device": "nowhere"}, "unknown device 'nowhere'"),
-        ("::model", {"inputs": 3}, "has its own inputs, loss and name"),
+        ("::model", {"inputs": 3}, "defines its inputs, loss and name itself"),
         ("::model", {"mode": "neither"}, "unknown mode 'neither'"),
     ],
 )

@@ -21,22 +21,22 @@ SIX = "own_events,copy_drops_tail=h2d,wrong_autocast_dtype,ignored_index,oom_is_
 TOGETHER = {
     f"{SIX},after_fork=wrong": (
         Planted(
-            "tensor.copy_large", "error", "131,075 elements, host to device, is not whole: element 131072"
+            "tensor.copy_large", "error", "131,075 elements, host to device, is incomplete: element 131072"
         ),
         Planted("device.index", "error", "asked for npu:1, got a tensor on npu:0: the index is ignored"),
         Planted("errors.no_such_index", "error", "npu:9 gave a tensor on npu:0: the index is ignored"),
-        Planted("errors.out_of_memory", "error", "a plain RuntimeError, and programs catch torch.OutOf"),
+        Planted("errors.out_of_memory", "error", "out of memory raises RuntimeError instead of torch.OutOf"),
         Planted("errors.shared_over_fork", "error", "gets wrong numbers without an error"),
         Planted("amp.bfloat16", "error", "to bfloat16 is accepted, and a product under it is torch.float16"),
         Planted("amp.available", "error", "to bfloat16 is accepted, and a product under it is torch.float16"),
     ),
     "own_event_query_never,copy_drops_tail=d2h,after_fork=hang": (
         Planted("event.own", "error", "torch.npu.Event.query() is False after the event was waited for"),
-        Planted("tensor.copy_large", "error", "131,075 elements, device to host, is not whole"),
+        Planted("tensor.copy_large", "error", "131,075 elements, device to host, is incomplete"),
         Planted("errors.shared_over_fork", "error", "uses a tensor of its parent hangs"),
     ),
     "own_events,copy_drops_tail=d2d,after_fork=crash": (
-        Planted("tensor.copy_large", "error", "131,075 elements, device to device, is not whole"),
+        Planted("tensor.copy_large", "error", "131,075 elements, device to device, is incomplete"),
         Planted("errors.shared_over_fork", "error", "uses a tensor of its parent ends with -6"),
     ),
 }

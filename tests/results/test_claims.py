@@ -497,4 +497,4 @@ def test_one_model_has_no_interval_and_decides_nothing():
     verdict, why = judge(
         Estimate(9.0, None, None, 1, 0.95, "too-few"), made.claim(Aggregation.GEOMEAN).question
     )
-    assert (verdict, why) == (Verdict.UNDECIDED, "one model has no interval")
+    assert (verdict, why) == (Verdict.UNDECIDED, "an interval requires more than one model")

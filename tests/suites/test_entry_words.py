@@ -57,7 +57,7 @@ WRONG = {
     "of: mine/other": ("mine.yaml:6", "is in this same suite", "another"),
     "of: features/attention.flex-masks": (
         "mine.yaml:6",
-        "nothing is said of its axis 'mask'",
+        "its axis is not set: 'mask'",
         "noop, causal",
     ),
     "of: features/attention.flex-masks\n    axes: {mask: [causl]}": (

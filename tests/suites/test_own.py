@@ -247,7 +247,7 @@ def test_each_function_that_returns_something_is_a_model(good: Any) -> None:
 def test_what_is_not_a_model_is_said_with_the_reason(good: Any) -> None:
     """A function with arguments of its own, one that returns nothing; private ones are passed over."""
     done, _ = good
-    assert "note: good.py: takes is not a model: it takes x; " in done.stderr
+    assert "note: good.py: takes is not a model: it requires x; " in done.stderr
     assert "note: good.py: quiet is not a model: it returns nothing" in done.stderr
     assert "_private" not in done.stdout + done.stderr
     assert "imported with" not in done.stdout + done.stderr
@@ -259,7 +259,7 @@ def test_what_a_file_changes_of_the_process_is_put_back_and_said(good: Any) -> N
     row = rows["plain inference"]
     assert row.realised is not None
     assert "good.py sets the default dtype to torch.float64; it is torch.float32" in row.realised.notes
-    said = "the file compiles its module; each configuration compiles its own"
+    said = "the file's torch.compile is ignored: the configuration selects the compiler"
     assert said in rows["compiled inference"].realised.notes
 
 
@@ -329,7 +329,7 @@ def test_a_module_below_a_partial_is_measured_without_compiled_parts(bad: Any) -
     """Else eager would run the compiled code of the file, and the module would stay on the host."""
     realised = bad[1]["partial inference"].realised
     assert realised.parameters == 6
-    assert "the file compiles its module; each configuration compiles its own" in realised.notes
+    assert "the file's torch.compile is ignored: the configuration selects the compiler" in realised.notes
 
 
 def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
@@ -349,10 +349,10 @@ def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
         ("bench/", "bench/ is a folder", "torchgauge run bench/good.py"),
         ("notes.ipynb", "notes.ipynb is not a Python file", "a file whose name ends in .py"),
         ("empty.py", "empty.py: no model: it defines no function at its top level", "def model(): return "),
-        ("bad.py:exits", "bad.py:exits: a file and its function have two colons", "bad.py::exits"),
+        ("bad.py:exits", "bad.py:exits: `::` must separate file and function", "bad.py::exits"),
         (
             "helpers.py",
-            "helpers.py: no model: first: it takes x, y; a model takes nothing, or batch",
+            "helpers.py: no model: first: it requires x, y; a model may require only batch",
             "def model",
         ),
         ("broken.py", "broken.py, line 2: ", "python "),

@@ -82,7 +82,7 @@ def test_a_point_that_is_none_is_refused(tmp_path: Path, fields: str, problem: s
     [
         ("seq: [128, 512]", "seq: []", "models[0].axes.seq", "without a value"),
         ("seq: [128, 512]", "seq: [128, 128]", "models[0].axes.seq[1]", "twice"),
-        ("seq: [128, 512]", "heads: [1]", "models[0].axes.heads", "in the shape too"),
+        ("seq: [128, 512]", "heads: [1]", "models[0].axes.heads", "both an axis and a key of the shape"),
         ("seq: [128, 512]", "seq: [128, 0]", "models[0].axes.seq[1]", ">= 1"),
         ("[none, causal]", "[none, 'a,b=c']", "models[0].axes.mask[1]", "not a word"),
         ("{seq: 512, mask: none}", "{sec: 512}", "models[0].exclude[0].sec", "not an axis"),

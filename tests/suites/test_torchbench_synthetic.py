@@ -76,7 +76,7 @@ models:
       synthetic: coco
 """
     path = tmp_path / "torchbench.yaml"
-    for change, problem in (("coco", "no data is named"), ("cocoa", "cocoa")):
+    for change, problem in (("coco", "requires `data`"), ("cocoa", "cocoa")):
         path.write_text(text.replace("coco", change), encoding="utf-8")
         with pytest.raises(DataFileError, match=problem):
             YamlSuite("torchbench", "", path, SUITE.builder, recipe_type=SUITE.recipe_type).models()

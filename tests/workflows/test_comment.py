@@ -191,7 +191,7 @@ def test_without_the_one_pull_request_nothing_is_written(tmp_path, github, pulls
         ({"path": ".github/workflows/evil.yml"}, "another workflow file"),
         ({"name": "another"}, "another workflow file or name"),
         ({"conclusion": "skipped"}, "every job of the run was skipped"),
-        ({"conclusion": "action_required"}, "waits for somebody to approve it"),
+        ({"conclusion": "action_required"}, "waits for approval"),
         ({"status": "in_progress"}, "not ended"),
     ],
 )

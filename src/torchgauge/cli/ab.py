@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="most launches",
 )
-@click.option("--max-time", type=Seconds(), help="start no launch that would end later (30m, 2h)")
+@click.option("--max-time", type=Seconds(), help="time limit: no launch may end later (30m, 2h)")
 @click.option("--seed", type=int, help="seed of orders, CPUs and A/A pairs (default: random)")
 @measuring
 @store_option("where results go")

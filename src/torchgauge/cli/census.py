@@ -69,7 +69,7 @@ def _static(options: dict[str, Any]) -> None:
     found = []
     for name, each in devices.items():
         if each.torch_type is None:
-            raise UsageError(f"device {name!r} runs no torch", hint="name a device of torch")
+            raise UsageError(f"device {name!r} does not run torch", hint="name a device of torch")
         found.append(static_census(there.path, each.torch_type))
     for census in found:
         kept = keep(census, options["store"])

@@ -73,7 +73,7 @@ def _seconds(text: str) -> float:
 @click.command("serve")
 @click.argument("site", default="site")
 @click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one"
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 selects a free port"
 )
 def serve(site: str, port: int) -> None:
     """Serve a built SITE on 127.0.0.1 until Ctrl-C.

@@ -86,7 +86,7 @@ def _of_comparison(store: str, name: str, rules: Policy | None) -> tuple[GateRes
     plan, found = folder.plan(), folder.findings()
     if plan.pairs and all(pair.control for pair in plan.pairs):
         raise UsageError(
-            f"A/B run {folder.run_id} measured head against head: it has nothing that gates",
+            f"A/B run {folder.run_id} compared head with itself: no pair gates",
             hint="name another comparison; torchgauge results noise shows the results of A/A runs",
         )
     verdicts, state = found.verdicts, found.state

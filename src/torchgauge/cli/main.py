@@ -23,7 +23,7 @@ COMMANDS = {
         "worker": ("torchgauge.cli.worker", "measure some groups of a plan file, as one machine of several"),
     },
     "Devices": {
-        "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
+        "doctor": ("torchgauge.cli.doctor", "missing parts of this machine, and how to install them"),
         "devices": ("torchgauge.cli.devices", "what devices are here or at an executor, and who has them"),
         "bringup": ("torchgauge.cli.bringup", "bring a device up: ten answers, a report, a bundle"),
         "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),

@@ -48,7 +48,7 @@ def _axis(name: str) -> Callable[[Command], Command]:
 @click.option("--dry-run", is_flag=True, help="print downloads and environments; make nothing")
 @click.option("--max-launches", type=click.IntRange(MIN_LAUNCHES), default=12, show_default=True,
               help="most launches of each cell")  # fmt: skip
-@click.option("--max-time", type=Seconds(), help="start no launch that would end later (30m, 2h)")
+@click.option("--max-time", type=Seconds(), help="time limit: no launch may end later (30m, 2h)")
 @click.option("--seed", type=int, default=0, help="seed of orders and CPUs (default: random)")
 @click.option("--policy", metavar="FILE", help="tolerances (default: the built-in policy)")
 @measuring
@@ -88,10 +88,10 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     table = table_of(matrix.store, matrix.state)
     _show(table, others, options)
     if not table.complete:
-        aside(["not complete; the same command goes on"])
+        aside(["not complete; repeat the command to continue"])
     empty = [column.label for column in table.columns if column.nothing]
     if empty:
-        aside([f"nothing of {', '.join(empty)}: the reason stands in its column"])
+        aside([f"no results of {', '.join(empty)}: the reason is in its column"])
     sys.exit(130 if interrupted else 1 if table.differ else 0 if table.complete and not empty else 3)
 
 

@@ -105,7 +105,7 @@ def _campaign(suite: tuple[str, ...], options: dict[str, Any]) -> tuple[Campaign
             mixed=options["mixed_versions"],
         )
     if options["retry"]:
-        raise UsageError("--retry goes with a run that is there", hint="--resume RUN --retry infra")
+        raise UsageError("--retry requires an existing run", hint="--resume RUN --retry infra")
     settings, provenance = settings_of(options)
     campaign = new_campaign(
         selection_of(suite, options),

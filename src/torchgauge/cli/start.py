@@ -45,7 +45,7 @@ def failed(error: Exception) -> int:
     elif isinstance(error, RuntimeError) and "home directory" in problem:  # pathlib's words
         advice = "set HOME"
     elif hiding and isinstance(error, ImportError):  # python -m puts the folder first on the path
-        problem = f"{hiding} stands in the place of a module of that name: {problem}"
+        problem = f"{hiding} hides a module of that name: {problem}"
         advice = "rename the file, or type torchgauge without python -m"
     else:
         print_exception(error)

@@ -164,7 +164,7 @@ def install(name: str, models: str | None, python: str | None, **flags: Any) -> 
     if not flags["yes"]:
         if not sys.stdin.isatty():
             raise UsageError(
-                "nothing is installed without a yes",
+                "installation requires confirmation",
                 hint=("add --yes, or --dry-run to print the commands only"),
             )
         click.confirm(f"install {counted(len(planned.needs), 'package')}?", abort=True, err=True)

@@ -22,6 +22,6 @@ def check_history(window: History, planned: dict[str, int]) -> None:
     for snapshot, counted in zip(window.snapshots, window.planned.tolist(), strict=True):
         if counted != planned[snapshot.id]:
             raise DashboardError(
-                f"{counted} statuses stand for {planned[snapshot.id]} cases planned for {snapshot.id}",
+                f"{counted} statuses were counted for {planned[snapshot.id]} cases planned for {snapshot.id}",
                 hint="report this: the pages would hide a case",
             )

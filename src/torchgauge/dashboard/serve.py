@@ -93,7 +93,7 @@ def serve_site(site: str, port: int, ready: Callable[[str], None]) -> None:
         server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:
         raise UsageError(
-            f"port {port} cannot be used: {error.strerror}", hint="--port 0 takes a free one"
+            f"port {port} cannot be used: {error.strerror}", hint="--port 0 selects a free port"
         ) from error
     with server:
         ready(f"http://127.0.0.1:{server.server_address[1]}/")

@@ -45,7 +45,7 @@ LOOKS: dict[Status, Look] = {
             "none",
             "skipped by a declaration, or for a missing or conflicting package, missing data or network",
         ),
-        Look(Status.INFRA, "i", "infra", "infra", "the environment broke: says nothing against the model"),
+        Look(Status.INFRA, "i", "infra", "infra", "the environment failed: not a fault of the model"),
         Look(Status.NOT_RUN, "n", "not run", "notrun", "planned and never reached"),
     )
 }
@@ -88,8 +88,8 @@ BADNESS: dict[Status, int] = {
 
 MARKS: dict[str, str] = {
     "new": "failed at its newest result, and did better at the one before",
-    "unexpected": "differs from what the data file promises for this device (a pass where it says nothing)",
-    "expected": "not a pass, as the data file says in advance, with a reason",
+    "unexpected": "differs from the data file's expectation for this device (a pass without an entry)",
+    "expected": "not a pass, as the data file expects, with a reason",
     "other_cause": "has the expected status, but not the expected cause",
     "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): not a pass",
     "other_model": "built with another number of parameters than its suite declares for size full",

@@ -117,6 +117,6 @@ def check_latest(latest: LatestResults) -> None:
     counted = sum(tally(latest.of_device(device)).planned for device in latest.devices)
     if counted + latest.superseded + len(latest.retired) != latest.planned:
         raise DashboardError(
-            f"{counted} statuses stand for {len(latest.entries)} planned cases",
+            f"{counted} statuses were counted for {len(latest.entries)} planned cases",
             hint="report this: the pages would hide a case",
         )

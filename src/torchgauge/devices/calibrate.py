@@ -37,7 +37,7 @@ def calibrate(session: DeviceSession, at: str) -> Calibration:
     """
     dtypes = session.calibration_dtypes()
     if session.torch_device is None or not dtypes:
-        return Calibration(session.name, at, None, None, None, "the device runs no torch")
+        return Calibration(session.name, at, None, None, None, "the device does not run torch")
     contradicted, _ = told(session)
     if not contradicted:
         try:

@@ -23,7 +23,7 @@ def compile_refusal(torch_type: str, backend: str) -> str | None:
 
     known = torch._dynamo.list_backends(exclude_tags=None)
     if backend not in known:
-        return f"torch.compile knows no backend {backend!r} in this process"
+        return f"torch.compile has no backend {backend!r} in this process"
     try:
         torch._dynamo.lookup_backend(backend)
     except HOOK_ERRORS as error:

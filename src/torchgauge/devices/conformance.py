@@ -40,7 +40,7 @@ def _torch_device(session: DeviceSession) -> Violations:
     host = torch.arange(6.0)
     back = (host.to(session.torch_device) * 2).cpu()
     if not torch.equal(back, host * 2):
-        yield f"6 numbers sent there, doubled and fetched came back as {back.tolist()}"
+        yield f"6 numbers, copied to the device, doubled and copied back, are {back.tolist()}"
 
 
 def _synchronize(session: DeviceSession) -> Violations:
@@ -112,7 +112,7 @@ def _out_of_memory(session: DeviceSession) -> Violations:
         yield "MemoryError is not recognised"
     for error in (ValueError("out of memory"), RuntimeError("expected memory format channels_last")):
         if session.is_oom(error):
-            yield f"{error!r} was taken for a full allocator"
+            yield f"{error!r} must not be classified as out of memory"
     if session.torch_device is not None:
         import torch
 
@@ -128,7 +128,7 @@ def _lost_device(session: DeviceSession) -> Violations:
     )
     for error in harmless:
         if session.is_lost(error):
-            yield f"{error!r} was taken for a lost device"
+            yield f"{error!r} must not be classified as a lost device"
     if session.torch_device is not None and not session.is_lost(RuntimeError("device lost")):
         yield "a device lost is not recognised"
 

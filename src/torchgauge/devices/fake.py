@@ -132,7 +132,9 @@ class FakeSession:
 
     def unsupported(self, configuration: Configuration) -> str | None:
         """Everything that is compiled: there is no torch.compile without torch."""
-        return "the fake device runs no torch, so nothing is compiled" if configuration.compiled else None
+        return (
+            "the fake device does not run torch, so nothing is compiled" if configuration.compiled else None
+        )
 
     def fingerprint(self) -> dict[str, Scalar]:
         """That the device is fake."""

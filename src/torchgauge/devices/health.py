@@ -153,7 +153,7 @@ def _compiler(devices: list[DeviceReport]) -> Check:
     if refusals["inductor"]:
         fix = "install g++ (or clang++) and the headers of this Python, or run --config eager"
         return Check("inductor on cpu", CheckState.WARN, refusals["inductor"], fix)
-    return Check("inductor on cpu", CheckState.OK, "a C++ compiler is there")
+    return Check("inductor on cpu", CheckState.OK, "a C++ compiler is installed")
 
 
 def _memory() -> Check:

@@ -45,7 +45,7 @@ class HpuSession(AcceleratorSession):
         """Inductor has no code generator here, and the reason names the backend that does."""
         reason = super().unsupported(configuration)
         if reason is not None and configuration.backend == "inductor":
-            return f"{reason}; on this device torch.compile takes backend {COMPILE_BACKEND!r}"
+            return f"{reason}; on this device torch.compile requires backend {COMPILE_BACKEND!r}"
         return reason
 
     def fingerprint(self) -> dict[str, Scalar]:

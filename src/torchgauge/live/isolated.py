@@ -47,7 +47,7 @@ def run_by_name(words: Sequence[str], store: str | Path | None, shown: bool) -> 
         ]
     models = dict.fromkeys(group.workload.model for group in plan.groups)
     if len(models) > 1:
-        several = f"{counted(len(models), 'model')}, and measure() takes one: {', '.join(models)}"
+        several = f"{counted(len(models), 'model')}, but measure() measures one: {', '.join(models)}"
         raise UsageError(
             f"measure: {words[0]} has {several}",
             hint=f'torchgauge.measure("{words[0]}::{next(iter(models))}", isolated=True)',

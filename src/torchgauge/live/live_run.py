@@ -26,7 +26,7 @@ from torchgauge.records import Measurement, Outcome, Phase, absent
 from torchgauge.suites.losses import loss_in
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
-ELSEWHERE = "it takes a process of its own: `torchgauge run` has one for each case"
+ELSEWHERE = "it requires a separate process: use `torchgauge run`"
 """Why a metric is absent that other objects of the calling process would enter."""
 
 

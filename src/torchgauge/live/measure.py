@@ -88,7 +88,8 @@ def measure(
         _check(lambda: model, mode, configs, dtype)
         if loss is not None or name or not (isinstance(inputs, tuple) and inputs == ()):
             raise UsageError(
-                f"measure: {model} has its own inputs, loss and name", hint="leave these arguments out"
+                f"measure: {model} defines its inputs, loss and name itself",
+                hint="leave out inputs, loss and name",
             )
         words = [str(model), "--device", device or HOST, "--mode", mode, "--config", ",".join(configs)]
         words += [*(["--dtype", dtype] if dtype else []), *([] if accuracy else ["--no-accuracy"])]

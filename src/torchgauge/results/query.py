@@ -173,7 +173,7 @@ def _typed(column: Column, value: str) -> Any:
             expected = "true or false"
             return {"true": True, "false": False}[value.lower()]
         if pa.types.is_timestamp(kind):
-            expected = "a time such as 2025-01-31 or 2025-01-31T12:00:00+00:00 (UTC where it does not say)"
+            expected = "a time such as 2025-01-31 or 2025-01-31T12:00:00+00:00 (UTC without an offset)"
             moment = datetime.fromisoformat(value)
             return pd.Timestamp(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
     except (ValueError, KeyError):

@@ -104,7 +104,7 @@ RESULTS = Table(
         Column("cause", STRING, "refinement of the status"),
         Column("reason", STRING, "reason of the status"),
         Column("expected", STRING, "status that the data file expects"),
-        required("unexpected", BOOLEAN, "whether the status differs from what is expected"),
+        required("unexpected", BOOLEAN, "whether the status differs from the expected status"),
         required("modifiers", STRINGS, "modifiers, such as `degraded`"),
         Column("error_type", STRING, "type of the exception"),
         Column("error_message", STRING, "its message"),

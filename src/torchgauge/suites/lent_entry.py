@@ -91,7 +91,7 @@ def _check_sweep(document: Document, at: str, entry: ModelEntry, model: ModelEnt
     for name in theirs:
         if name not in ours and name not in dict(entry.shape):
             listed = ", ".join(map(str, theirs[name]))
-            problem = f"{entry.of} is a sweep, and nothing is said of its axis {name!r}"
+            problem = f"{entry.of} is a sweep, but its axis is not set: {name!r}"
             raise refuse(document, f"{at}.of", problem, f"axes: {{{name}: [{listed}]}}, or some of these")
     sizes = {*theirs, *dict(model.shape), PROCESSES}
     for name, values in ours.items():

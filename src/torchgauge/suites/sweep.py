@@ -58,7 +58,7 @@ def _check_axis(
             document, at, f"{name!r} is not the name of an axis", "a lower-case word, such as seq or heads"
         )
     if name in shape:
-        raise refuse(document, at, f"{name!r} stands in the shape too", "keep one of the two")
+        raise refuse(document, at, f"{name!r} is both an axis and a key of the shape", "keep one of the two")
     if not values:
         raise refuse(document, at, "an axis without a value", "name one value at least")
     for index, value in enumerate(values):

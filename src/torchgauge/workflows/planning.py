@@ -202,7 +202,7 @@ def _device_of(pool: Pool, ask_torch: bool) -> Device:
         with contextlib.suppress(UnknownNameError):  # said below, with what helps where campaigns are planned
             return find_device(pool.device, sys.executable)
     hint = (
-        "install the package that registers it where the campaign is planned, or, where PyTorch alone knows"
+        "install the package that registers it where the campaign is planned, or, where only PyTorch supports"
         f" it, `found-by-probe: true` in the pool; registered: {', '.join(known)}"
     )
     raise UnknownNameError("device", pool.device, known, hint=hint)

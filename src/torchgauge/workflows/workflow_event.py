@@ -20,7 +20,7 @@ SUCCESS = "success"
 """The one conclusion of a run after which its verdict may be a pass."""
 NO_RUN = {
     "skipped": "every job of the run was skipped",
-    "action_required": "the run waits for somebody to approve it",
+    "action_required": "the run waits for approval",
 }
 """Conclusions of a run that measured nothing and was not to; any other is told of."""
 

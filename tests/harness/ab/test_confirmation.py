@@ -216,7 +216,7 @@ def test_one_interpreter_for_both_builds_is_refused():
     versions = iter(("2.1", "2.2"))
     outcome = found.confirm(suspicion())
     assert outcome.state is TrendState.NOT_CONFIRMABLE
-    assert "stands for both" in outcome.reason
+    assert "is the interpreter of both" in outcome.reason
 
 
 def test_a_reference_that_moved_otherwise_explains_nothing():

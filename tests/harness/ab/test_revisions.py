@@ -181,7 +181,7 @@ def test_a_killed_comparison_leaves_no_files_of_a_revision(repository: Path) -> 
         ),
         (
             ("toy", "--base-rev", "main"),
-            "a revision is one of a file's repository, and toy is not a file",
+            "a revision requires a file in a git repository, but toy is not a file",
             "ab",
         ),
         (

@@ -51,7 +51,7 @@ def rows(make_sandbox, tmp_path_factory) -> dict[str, Any]:
         (
             "narrow",
             {"simd_width": 1, "simd": "none"},
-            "asked for SIMD width 128, the code has 1: what torch has",
+            "asked for SIMD width 128, the code has 1: torch supports here",
         ),
         ("scalar", {"simd_width": 1, "simd": "none"}, ""),
         ("inductor-freezing", {"folded_parameters": 6}, ""),
@@ -131,7 +131,7 @@ NONE = "# Original ATen: [aten.addmm]\nextern_kernels.addmm(arg0, arg1)"
             128,
             [SCALAR],
             {"simd_width": 1},
-            "asked for SIMD width 128, the code has 1: what torch has here is 512",
+            "asked for SIMD width 128, the code has 1: torch supports here 512",
         ),
     ],
 )

@@ -100,8 +100,8 @@ def test_a_torch_without_any_says_so(registry: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("implementation: any", "implementation: 'any' is one of flash attention: say kernel: flash too"),
-        ("implementation: any, kernel: math", "implementation: 'any' is one of flash attention"),
+        ("implementation: any", "implementation: 'any' requires `kernel: flash`"),
+        ("implementation: any, kernel: math", "implementation: 'any' requires `kernel: flash`"),
         ("kernel: fast", "kernel: no back end 'fast': one of math, flash"),
     ],
 )

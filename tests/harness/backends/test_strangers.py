@@ -76,7 +76,7 @@ ENDINGS = {
 
 MODES = {
     "twice": (Status.PASS, ""),
-    "boasts": (Status.ERROR, "scenario 'boasts' reports the metric 'swiftness', which nobody declares"),
+    "boasts": (Status.ERROR, "scenario 'boasts' reports the metric 'swiftness', which is not declared"),
     "rambles": (Status.ERROR, "scenario 'rambles': run() returned list instead of measurements by series"),
     "gives_up": (Status.ERROR, "ValueError: I give up (in run() of scenario 'gives_up')"),
     "forgets": (Status.ERROR, "scenario 'forgets': run() measured no calls_per_s of a series"),

@@ -163,7 +163,7 @@ def test_an_image_model_and_an_operator_are_recorded(tmp_path: Path) -> None:
     [
         ({"models": ("mpl",)}, "mpl"),
         ({"paths": ("slow",)}, "'slow' is not a path"),
-        ({"device": "fake"}, "runs no torch"),
+        ({"device": "fake"}, "does not run torch"),
         ({"suites": ("toys",)}, "toys"),
         ({"modes": ("dreaming",)}, "dreaming"),
     ],

@@ -111,7 +111,7 @@ def test_a_device_without_torch_says_why_it_cannot(sandbox: Any) -> None:
     assert done.returncode == 3, done.stderr
     (row,) = sandbox.rows()
     assert row.status is Status.UNSUPPORTED
-    assert "runs no torch" in row.reason
+    assert "does not run torch" in row.reason
 
 
 def test_an_a_b_run_refuses_them(sandbox: Any) -> None:

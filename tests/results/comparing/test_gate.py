@@ -70,7 +70,7 @@ def test_exit_codes(verdicts, code) -> None:
     [
         ([], "nothing was compared"),
         ([timed(control=True)], "nothing was compared"),
-        ([timed(action=Action.IGNORE)], "nothing that was compared gates"),
+        ([timed(action=Action.IGNORE)], "no compared metric gates"),
         ([timed(V.UNDECIDED)], "nothing was decided: none of 1 step times"),
     ],
 )

@@ -7,10 +7,10 @@ import click
 from torchgauge.cli.lazy_group import LazyGroup
 
 VERBS = {
-    "allowed": ("torchgauge.cli.ci.allowed", "say whether a pull request may use a pool"),
+    "allowed": ("torchgauge.cli.ci.allowed", "check whether a pull request may use a pool"),
     "collect": (
         "torchgauge.cli.ci.collect",
-        "put result sets of a campaign together, and say what is missing",
+        "merge result sets of a campaign, and list missing shards",
     ),
     "gate": ("torchgauge.cli.ci.gate", "turn a campaign or a comparison into red or green"),
     "history": ("torchgauge.cli.ci.history", "fetch and save the branch that holds a store"),

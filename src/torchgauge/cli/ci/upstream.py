@@ -110,7 +110,7 @@ def _relay(options: dict[str, Any]) -> None:
         click.echo(f"warning: {trouble}", err=True)
         add_summary(f"The relay was not notified: {trouble[:200].replace('`', '')}")
     else:
-        click.echo(f"the relay was told: {options['status']}")
+        click.echo(f"reported to the relay: {options['status']}")
 
 
 def _told(options: dict[str, Any]) -> Told:

@@ -29,7 +29,7 @@ _ADDED = (
         "`count` where its step times may enter a mean or a comparison, else the mark that keeps them out",
     ),
     ("age_s", "number", "age of the newest attempt, seconds"),
-    ("known_status", "string", "the last status that says something of the case"),
+    ("known_status", "string", "the last status with a result of the case"),
     ("known_run_id", "string", "the run that it is of: the numbers are that run's"),
     ("known_age_s", "number", "its age, seconds"),
     ("origin", "string", "whose numbers they are: `own`, `contributed` or `imported`"),

@@ -129,7 +129,7 @@ def _stand_in(entry: Entry) -> str:
     if entry.stands_in and entry.known is not None:
         code = look_of(Status(entry.known["status"]), entry.known["modifiers"] or ()).code
         return (
-            '<p class="notice">The newest attempt says nothing of this case'
+            '<p class="notice">The newest attempt has no result of this case'
             f"{_lost(entry)}. What follows is the last known result: {code}, {aged(entry.known_at)}.</p>"
         )
     note = known_note(entry)

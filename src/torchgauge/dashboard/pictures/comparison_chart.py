@@ -15,8 +15,8 @@ from torchgauge.results.comparing.gate_verdict import LATENCY
 from torchgauge.results.reports.report import STATUS, ComparisonReport
 
 METHOD = (
-    "Each row is one case that was executed by base and by head, in pairs on one machine: latency of "
-    "head over that of base with its interval. A colour is the verdict of the comparison; grey is "
+    "Each row is one case that ran with base and head, in pairs on one machine. The ratio is head's "
+    "latency over base's, with its interval. The colour is the verdict of the comparison; grey is "
     "unchanged or undecided."
 )
 

@@ -23,11 +23,10 @@ MOST_DEVICES = 4
 """Devices that have a picture of their own."""
 
 METHOD = (
-    "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of cases "
-    "that were planned in it, stacked by how they ended; what passed but is not a pass of what was asked "
-    "for (degraded, unchecked, another model) stands apart from the passes. A hatched column says "
-    "nothing of any case: the night was lost, or nothing ran. A dashed line marks the first snapshot of "
-    "another release of torch."
+    "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of planned "
+    "cases, stacked by status. Degraded, unchecked and other-model results are drawn apart from the "
+    "passes. A hatched column has no results: the night was lost, or nothing ran. A dashed line marks "
+    "the first snapshot of another release of torch."
 )
 
 
@@ -63,14 +62,14 @@ def _picture(context: SiteContext, of: str, name: str, rows: list[int]) -> Pictu
 def _says(of: str, course: Course) -> str:
     heard = course.heard
     if not heard:
-        return f"None of {len(course.snapshots)} snapshots said anything of {of}."
+        return f"None of {len(course.snapshots)} snapshots has a result of {of}."
     first, last = heard[0], heard[-1]
     there, here = (f"{course.passed[place]} of {course.planned[place]}" for place in (first, last))
     says = f"{of}: {here} planned cases pass on {course.snapshots[last].date}"
     if first != last:
         says += f", {there} did on {course.snapshots[first].date}"
     if course.lost:
-        says += f", {len(course.lost)} of {len(course.snapshots)} snapshots say nothing"
+        says += f", {len(course.lost)} of {len(course.snapshots)} snapshots have no result"
     return f"{says}."
 
 

@@ -34,14 +34,13 @@ MOST_PAIRS = 4
 """Devices that are drawn against the first one."""
 
 METHOD = (
-    "Each row is one workload that passed on both devices in the same configuration: its latency on the "
-    "one over its latency on the other, so that 0.5 takes half of the time. A mode that its scenario "
-    "measures by something else stands by that; where more of it is better, such as tokens per second, "
-    "the ratio is turned round, so that left is faster in every row. The whisker is the 95 % interval of "
-    "the ratio, made of the intervals of both sides; a colour says that it leaves 1 out. The intervals "
-    "cover the samples of one process and not what differs between two launches. A number in doubt, or "
-    "without an interval, is drawn as no ratio: it stands at the edge of the side that lacks it, with the "
-    "reason."
+    "Each row is one workload that passed on both devices in the same configuration. The ratio is the "
+    "first latency over the second: 0.5 takes half of the time. Scenarios with another main metric use "
+    "that metric. If more is better, such as tokens per second, the ratio is inverted, so left is "
+    "faster in every row. The whisker is the 95 % interval of the ratio, from the intervals of both "
+    "sides; it is coloured if it excludes 1. The intervals cover the samples of one process, not "
+    "differences between launches. A number in doubt or without an interval has no ratio: a mark at the "
+    "edge of that side has the reason."
 )
 
 

@@ -37,12 +37,12 @@ MOST = 12
 """Models and devices that are drawn, those with most configurations first."""
 
 METHOD = (
-    "Each point is one configuration that quantised the model: how many bytes its parameters and buffers "
-    "take, and how much faster a step is than that of the same model compiled and not quantised, in the same "
-    "rounds. The number beside a name is its signal to quantisation noise in dB: 6 dB are one bit. Those "
-    "with a name are beaten by no other one in bytes, speed and quality at once. A hollow point is in doubt, "
-    "or ran by another path than was asked for, and beats nothing. What has no number is in the table, with "
-    "its status."
+    "Each point is one configuration that quantised the model. The axes are the bytes of parameters and "
+    "buffers, and the speed-up over the compiled, unquantised model in the same rounds. The number "
+    "beside a name is the signal to quantisation noise in dB: 6 dB are one bit. Named points are "
+    "Pareto-optimal: no other point is better in bytes, speed and quality at once. A hollow point is in "
+    "doubt, or ran by another path than requested, and is ignored in this selection. Rows without a "
+    "number are in the table, with their status."
 )
 
 

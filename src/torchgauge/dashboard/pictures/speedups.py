@@ -33,11 +33,11 @@ MOST = 3
 """Configurations that are drawn: those with most numbers."""
 
 METHOD = (
-    "Each point is one workload that passed eagerly and compiled: eager time over compiled time, "
-    "measured in turn in one process, so that 2 is twice as fast. The whisker is its 95 % interval and "
-    "a colour says that it leaves 1 out; points stand in order, so that each group is the whole "
-    "distribution. The diamond is the geometric mean with its interval over the workloads. What has no "
-    "speed-up, or one in doubt, is counted with the reason and has no point."
+    "Each point is one workload that passed eager and compiled. The speed-up is eager time over "
+    "compiled time, measured interleaved in one process: 2 is twice as fast. The whisker is its 95 % "
+    "interval, coloured if it excludes 1. Points are sorted, so each group is the whole distribution. "
+    "The diamond is the geometric mean over the workloads, with its interval. Workloads without a "
+    "speed-up, or with one in doubt, are counted with the reason and have no point."
 )
 
 

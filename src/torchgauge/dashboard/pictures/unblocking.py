@@ -20,10 +20,10 @@ MOST = 4
 
 METHOD = (
     "Each row is the next operator to implement, or several that help only together, in the order of "
-    "torchgauge ops blockers; its bar is the models that run from then on and begins where the rows above "
-    "it end. The full part was seen to fail for want of these operators, the pale part is predicted "
-    "from the census of operators that models call. Models that may have another cause besides are not "
-    "counted."
+    "torchgauge ops blockers. Its bar is the number of additional models that run, and begins where the "
+    "previous bar ends. The full part are models that failed because these operators are missing. The "
+    "pale part is predicted from the census of operators that models call. Models with a possible "
+    "second cause are not counted."
 )
 
 

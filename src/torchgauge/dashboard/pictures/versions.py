@@ -43,12 +43,12 @@ MOST = 4
 """Devices that are drawn."""
 
 METHOD = (
-    "Each point is one case of the device: its latency in the newest snapshot over its latency in the "
-    "newest snapshot of the release of torch before, or, where all are of one release, in the oldest "
-    "recent one of another version; 0.5 takes half of the time. The whisker is the 95 % interval of the "
-    "ratio. A colour says that the interval leaves 1 out and that the change exceeds what the case does "
-    "by itself, as on the page Compare. A machine that changed meanwhile changes these numbers too. "
-    "What has no ratio is counted with the reason."
+    "Each point is one case of the device: its latency in the newest snapshot over its latency in an "
+    "older snapshot. The older snapshot is the newest of the previous release of torch. If all have one "
+    "release, it is the oldest recent one of another version. A ratio of 0.5 takes half of the time. "
+    "The whisker is the 95 % interval of the ratio. It is coloured if it excludes 1 and the change "
+    "exceeds the noise of the case, as on the page Compare. A change of the machine changes these "
+    "numbers too. Cases without a ratio are counted with the reason."
 )
 
 _Row = tuple[int, Ratio | Lack]

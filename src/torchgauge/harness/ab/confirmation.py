@@ -85,7 +85,7 @@ class Confirmer:
         assert isinstance(base, SideSpec)
         assert isinstance(head, SideSpec)
         if base.python == head.python:
-            reason = f"{base.python} stands for both {base.label} and {head.label}"
+            reason = f"{base.python} is the interpreter of both {base.label} and {head.label}"
             return self._outcome(suspicion, TrendState.NOT_CONFIRMABLE, reason)
         reading = self.measure(base, head, suspicion)
         return self._outcome(suspicion, *judged(suspicion, reading, moved), reading)

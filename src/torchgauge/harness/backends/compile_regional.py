@@ -30,8 +30,8 @@ from torchgauge.records import Configuration, Scalar
 
 GRADIENT = "requires_grad"
 """What the compiler says where code is made again for an input that needs a gradient, or needs none."""
-WHY = "TORCH_LOGS=+hierarchical_compile says why"
-IN_PLACE = f"torch compiled the others where they stand, as without regions; {WHY}"
+WHY = "TORCH_LOGS=+hierarchical_compile prints the reason"
+IN_PLACE = f"torch compiled the other calls inline, without regions; {WHY}"
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class ExecutorchOptions:
     def __post_init__(self) -> None:
         """Refuse an exception from nothing."""
         if self.apart_from and self.delegate != ANY:
-            raise ValueError(f"apart_from: {self.apart_from!r} is left out of {ANY}: say delegate: {ANY} too")
+            raise ValueError(f"apart_from: {self.apart_from!r} requires `delegate: {ANY}`")
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
     )
     if program.copied:
         prepared.evidence["inputs_copied"] = (
-            f"{program.copied}, by each call: the runtime takes no such strides"
+            f"{program.copied}, by each call: the runtime does not support these strides"
         )
     if source.prompt:
         prepared.evidence["prefill"] = f"{source.prompt} calls of the program, of one token each"

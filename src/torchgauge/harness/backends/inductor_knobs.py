@@ -167,7 +167,7 @@ class Knobs:
         if picked:
             return facts, f"{said}, and none of {kernels} C++ kernels has vectors"
         widths = " and ".join(map(str, sorted({each.bit_width() for each in isas.valid_vec_isa_list()})))
-        return facts, f"{said}, the code has {width}: what torch has here is {widths or 'no vectors at all'}"
+        return facts, f"{said}, the code has {width}: torch supports here {widths or 'no vectors at all'}"
 
     def _frozen(self) -> tuple[dict[str, Scalar], str]:
         if not self.settings.get(FREEZING):

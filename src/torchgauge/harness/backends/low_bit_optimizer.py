@@ -37,7 +37,7 @@ class _LowBitOptimizer(BackendDescriptor):
         """Other scenarios have an optimizer of their own, or none."""
         if workload.mode == MODE:
             return None
-        return f"scenario {workload.mode} takes no optimizer of a configuration, {MODE} does"
+        return f"scenario {workload.mode} does not accept an optimizer from a configuration; use {MODE}"
 
 
 BACKEND = _LowBitOptimizer(

@@ -288,7 +288,7 @@ def check_measurements(said: str, found: Any) -> None:
             raise PluginError(f"{said} reports a {type(each).__name__} where a Measurement belongs")
         if each.metric not in registry.metrics():
             raise PluginError(
-                f"{said} reports the metric {each.metric!r}, which nobody declares",
+                f"{said} reports the metric {each.metric!r}, which is not declared",
                 hint="declare it under torchgauge.metrics",
             )
         if (least := min(each.samples, default=0.0)) < registry.metrics()[each.metric].least:

@@ -63,7 +63,7 @@ class SdpaOptions:
         if self.kernel not in ("", *MEMBERS):
             raise ValueError(f"kernel: no back end {self.kernel!r}: one of {', '.join(MEMBERS)}")
         if self.implementation and self.kernel != FLASH:
-            said = f"{self.implementation!r} is one of flash attention: say kernel: {FLASH} too"
+            said = f"{self.implementation!r} requires `kernel: {FLASH}`"
             raise ValueError(f"implementation: {said}")
 
 

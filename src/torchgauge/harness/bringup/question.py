@@ -27,7 +27,7 @@ class Question:
 
 
 QUESTIONS = (
-    Question(HERE, "Is the device here, and does it answer?",
+    Question(HERE, "Is the device found, and does it respond?",
              (Part.IDENTITY, Part.DOCTOR, Part.CHECK), ("device",)),
     Question(IMPORT, "Does import torch survive its package?",
              (Part.IMPORT, Part.CHECK), ("autoload",)),
@@ -36,7 +36,7 @@ QUESTIONS = (
              ("device.clocks", "device.synchronize", "stream", "event")),
     Question(COPIES, "Do copies and tensors keep their numbers?",
              (Part.CHECK,), ("tensor", "storage", "serialization")),
-    Question(OPERATORS, "Do operators answer as the host's do?",
+    Question(OPERATORS, "Do operators match the host's results?",
              (Part.OPS, Part.CHECK), ("operators", "numerics", "generator", "errors")),
     Question(INFERENCE, "Is inference of models right?",
              (Part.MODELS, Part.CHECK), ("nn",)),

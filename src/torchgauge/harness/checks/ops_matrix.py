@@ -115,7 +115,7 @@ def matrix_lines(results: Sequence[Result], shown: int = 15) -> list[str]:
     lines = []
     for row in rows:
         others = ", ".join(f"{n} {name}" for name, n in row.counts.items() if name != Status.PASS.value)
-        beyond = f"{row.beyond_wide} by the host's own dtype only" if row.beyond_wide else ""
+        beyond = f"{row.beyond_wide} agree with the host in the tested dtype only" if row.beyond_wide else ""
         composed = row.kernels.get(COMPOSITE, 0)
         ran = f"{composed} by PyTorch's composite, without a kernel of the device" if composed else ""
         notes = "; ".join(filter(None, (others, beyond, ran)))

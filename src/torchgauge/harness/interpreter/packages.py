@@ -108,7 +108,7 @@ def package_checks(python: str, versions: Mapping[str, str] | None = None) -> li
             what = breaking[each.package]
             message = each.why if what in each.why else f"{each.why}: it breaks {what}"
             checks.append(Check(each.package, CheckState.WARN, message, f"{python} -m {each.remedy}"))
-    return checks or [Check("packages", CheckState.OK, "none is known to break others")]
+    return checks or [Check("packages", CheckState.OK, "no known conflicts")]
 
 
 def _own_packages() -> list[tuple[str, str]]:

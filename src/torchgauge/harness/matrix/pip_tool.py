@@ -162,7 +162,9 @@ class Pip:
         if ending.returncode == 0:
             return text
         if ending.returncode is None:
-            raise PipFailedError(f"pip did not end within {timeout:g} s", hint="the same command goes on")
+            raise PipFailedError(
+                f"pip did not end within {timeout:g} s", hint="repeat the command to continue"
+            )
         said = _UNREACHABLE.search(text)
         if said is None:
             raise _failure(_reason(text), text)

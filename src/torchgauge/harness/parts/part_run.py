@@ -89,7 +89,7 @@ def _interpreter_here(plan: Plan, python: str | None) -> Interpreter:
         return interpreter(python or plan.python or None)
     except UsageError as error:
         message = f"run {plan.run_id} was planned for an interpreter that is not here. {error.message}"
-        raise UsageError(message, hint="--python PATH names that of this machine") from error
+        raise UsageError(message, hint="--python PATH with an interpreter of this machine") from error
 
 
 def run_part(campaign: PartCampaign, plan: Plan, into: Path) -> RunReport:

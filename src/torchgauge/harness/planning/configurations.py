@@ -143,7 +143,7 @@ def _check(document: Document, at: str, fields: ConfigurationFields) -> None:
             document,
             f"{at}.options",
             "torch.compile takes a mode or options, not both",
-            "name the options that the mode stands for",
+            "replace the mode by its options",
         )
     if fields.pinning is not None and fields.pinning.cpus not in ("", "physical"):
         try:

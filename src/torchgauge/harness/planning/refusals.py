@@ -19,7 +19,7 @@ def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | N
     """
     workload, configuration = case.workload, case.configuration
     if (entry is None or entry.framework == "torch") and device.torch_type is None:
-        return Refusal(Status.UNSUPPORTED, f"device {device.name!r} runs no torch")
+        return Refusal(Status.UNSUPPORTED, f"device {device.name!r} does not run torch")
     if entry is not None and entry.framework != "torch" and configuration.backend != EAGER:
         return Refusal(Status.UNSUPPORTED, "a workload without torch cannot be compiled")
     if entry is not None and entry.framework != "torch" and configuration.memory_format:

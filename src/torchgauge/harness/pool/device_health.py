@@ -97,7 +97,7 @@ class DeviceHealth:
         )
         for name, before, after in pairs:
             if before and after is not None and after < (1 - MOST_DRIFT) * before:
-                return f"calibration {name} fell to {after / before:.0%} of what it was at the start"
+                return f"calibration {name} fell to {after / before:.0%} of its value at the start"
         return ""
 
     def leave(self, reason: str, *, lasting: bool = False) -> None:

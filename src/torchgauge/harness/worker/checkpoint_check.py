@@ -21,7 +21,7 @@ def check(workload: Workload, session: CheckSession) -> CheckOutcome:
     """Save with two processes, load with as many ``ranks`` as the shape says, and with one."""
     device, sizes = session.torch_device, dict(workload.sizes)
     if device is None:
-        raise NotOnThisDeviceError(f"device {session.name!r} runs no torch, by which processes meet")
+        raise NotOnThisDeviceError(f"device {session.name!r} does not run torch, which the processes require")
     count = sizes.pop("ranks")
     need_devices(device.type, session.index + count)
     with scratch("checkpoint") as folder:

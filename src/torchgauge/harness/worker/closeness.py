@@ -276,7 +276,7 @@ def _apart(each: Closeness, limit: float) -> str:
     if math.sqrt(each.gap) <= limit * each.slack:
         return ""
     share = math.sqrt(each.gap / each.eager) if each.eager else math.inf
-    return f"{share:.2g} of its RMS from eager, more than the other tensors"
+    return f"its distance from eager is {share:.2g} of its RMS, more than for other tensors"
 
 
 def _noise_of_kinds(tensors: Iterable[Closeness]) -> dict[str, float]:

@@ -61,7 +61,9 @@ def run_job(path: str) -> None:
         from torchgauge.harness.worker.group_run import GroupRun
 
         if job.processes > 1 and session.torch_device is None:
-            _refuse_all(job, events, f"device {session.name!r} runs no torch, by which processes meet")
+            _refuse_all(
+                job, events, f"device {session.name!r} does not run torch, which the processes require"
+            )
             return
         try:
             RANKS.join(job, session, events)

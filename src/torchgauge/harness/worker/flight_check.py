@@ -40,7 +40,7 @@ def check(workload: Workload, session: CheckSession) -> CheckOutcome:
     kind, count = workload.model.partition("-")[2], workload.sizes["ranks"]
     device = session.torch_device
     if device is None:
-        raise NotOnThisDeviceError(f"device {session.name!r} runs no torch, by which processes meet")
+        raise NotOnThisDeviceError(f"device {session.name!r} does not run torch, which the processes require")
     need_devices(device.type, session.index + count)
     with scratch("flight") as folder:
         injected = Injected(kind, CULPRIT, NUMBER, count, LIMIT_S, str(folder), device.type, session.index)

@@ -267,7 +267,7 @@ class GroupRun:
     def _build(self) -> BuiltWorkload:
         built = self._made()
         if built.framework == "torch" and self.session.torch_device is None:
-            raise NotOfferedError(f"device {self.session.name!r} runs no torch")
+            raise NotOfferedError(f"device {self.session.name!r} does not run torch")
         if built.framework == "torch":
             require(built.capabilities, self.group.workload.mode, self.job.scenario)
         self.realised = realise(built)

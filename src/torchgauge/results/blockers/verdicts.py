@@ -159,7 +159,7 @@ class Judge:
             why = "the dispatcher has no kernel"
             return OperatorVerdict(operator, dtype, OperatorState.MISSING, why, base, by_dispatcher=True)
         if kind is not None:
-            why = f"not judged; the dispatcher says {kind}"
+            why = f"not judged; the dispatcher reports {kind}"
             return OperatorVerdict(operator, dtype, OperatorState.RUNS, why, by_dispatcher=True)
         why = "no row of the operator matrix judges it"
         why += ", and no static census is kept" if kinds is None else ", and the static census lacks it"

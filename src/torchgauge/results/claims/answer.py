@@ -127,13 +127,13 @@ def judge(found: Estimate, question: Question) -> tuple[Verdict, str]:
         few = f"{models} of the {question.minimum} that the claim requires"
         if verdict is Verdict.UNDECIDED:
             return verdict, f"{few}; {why}"
-        return Verdict.UNDECIDED, f"{few}; as far as these go the verdict would be {verdict.value}"
+        return Verdict.UNDECIDED, f"{few}; these models alone would give the verdict {verdict.value}"
     return verdict, why
 
 
 def _by_interval(found: Estimate, question: Question) -> tuple[Verdict, str]:
     if found.low is None or found.high is None:
-        return Verdict.UNDECIDED, "one model has no interval"
+        return Verdict.UNDECIDED, "an interval requires more than one model"
     above = question.expect is Expect.AT_LEAST
     if (found.low >= question.threshold) if above else (found.high <= question.threshold):
         return Verdict.SUPPORTED, f"the whole interval is {_words(question.expect)} the threshold"

@@ -163,7 +163,9 @@ def _measured(document: Document, at: str, asked: QuestionFields) -> tuple[Condi
     kind = asked.aggregation.value
     if asked.aggregation is Aggregation.SHARE:
         if asked.metric is not None:
-            raise refuse(document, f"{at}.metric", "a share takes its metric from `condition`", "remove it")
+            raise refuse(
+                document, f"{at}.metric", "a share must not have a metric beside its `condition`", "remove it"
+            )
         if asked.condition is None:
             raise refuse(document, at, "a share needs `condition`", "condition: speedup > 1")
         try:
@@ -174,10 +176,10 @@ def _measured(document: Document, at: str, asked: QuestionFields) -> tuple[Condi
             raise refuse(document, f"{at}.condition", error.message, error.hint) from None
         return condition, condition.measure
     if asked.condition is not None:
-        raise refuse(document, f"{at}.condition", f"a {kind} takes no condition", "aggregation: share")
+        raise refuse(document, f"{at}.condition", f"a {kind} must not have a condition", "aggregation: share")
     if asked.aggregation is Aggregation.PASS_RATE:
         if asked.metric is not None:
-            raise refuse(document, f"{at}.metric", "a pass rate is of statuses", "remove it")
+            raise refuse(document, f"{at}.metric", "a pass rate must not have a metric", "remove it")
         return None, ""
     if asked.metric is None:
         raise refuse(document, at, f"a {kind} needs `metric`", f"one of: {', '.join(MEASURES)}")

@@ -120,7 +120,7 @@ def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> 
     if not any(not each.control for each in seen):
         return ["nothing was compared"]
     if not gating:
-        return ["nothing that was compared gates: the policy only reports or ignores it"]
+        return ["no compared metric gates: the policy only reports or ignores these metrics"]
     step_times = [each for each in gating if each.metric in STEP_TIMES]
     decided = [each for each in step_times if each.verdict not in (Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)]
     if step_times and not decided:

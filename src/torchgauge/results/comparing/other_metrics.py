@@ -111,7 +111,7 @@ def _by_count(blank: MetricVerdict, samples: LaunchSamples, metric: Metric) -> M
     for name, values in (("base", samples.base), ("head", samples.head)):
         if len(set(values)) > 1:
             listed = ", ".join(f"{value:g}" for value in sorted(set(values)))
-            return replace(blank, reason=f"{name} is not the same in every launch: {listed}")
+            return replace(blank, reason=f"{name} differs between launches: {listed}")
     base, head = samples.base[0], samples.head[0]
     verdict = Verdict.UNCHANGED if head == base else worse_or_better(head - base, metric)
     ratio = head / base if base > 0 and head > 0 else None

@@ -68,8 +68,8 @@ NO_HISTORY = (
     "no noise history of this case on this class of runner: the interval is that of the samples alone"
 )
 NO_HOURS = (
-    "known from A/A launches only, which alternate within minutes: how far this case moves from hour to hour "
-    "takes three earlier runs of it here, or measure again with torchgauge ab"
+    "known from A/A launches only, which alternate within minutes: hourly variation of this case "
+    "requires three earlier runs here, or torchgauge ab"
 )
 
 

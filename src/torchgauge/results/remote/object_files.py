@@ -135,7 +135,7 @@ def _told(url: StoreUrl, done: str, error: Any) -> TorchgaugeError:
         )
     if "NETWORK_CONNECTION" in said or "curlCode" in said or "timed out" in said.lower():
         return InfrastructureError(
-            f"{url} cannot be {done}: the server{server} does not answer",
+            f"{url} cannot be {done}: the server{server} does not respond",
             hint="check the network and AWS_ENDPOINT_URL, then repeat the command; finished files are kept",
         )
     return InfrastructureError(

@@ -144,7 +144,7 @@ def _share(
     rows = counted(row for each in found.values() for row in each)
     because = (
         f"{count[Says.YES]} of {numbered(whole, noun)} pass, {count[Says.NO]} do not, "
-        f"{count[Says.NOTHING]} say nothing"
+        f"{count[Says.NOTHING]} are inconclusive"
     )
     if least != most:
         return asked.open(because, command, rows.cases, most)

@@ -6,7 +6,7 @@ from torchgauge.suites.catalog import DATA, YamlSuite
 
 SUITE = YamlSuite(
     name="distributed",
-    doc="Several processes: collectives by size, models in parts, and who keeps the others waiting.",
+    doc="Several processes: collectives by size, partitioned models, and ranks that delay other ranks.",
     data=DATA / "distributed.yaml",
     builder="torchgauge.suites.distributed.models:build",
     checker="torchgauge.harness.worker.distributed_checks:check",

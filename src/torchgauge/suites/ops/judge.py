@@ -68,8 +68,8 @@ _NO_DTYPE = (
 _NOTHING = {
     BACKWARD: "no result of this sample has a gradient",
     OUT: "no result of this sample is a tensor",
-    EXPANDED: "it gives places only, and among equal values any is right",
-    LARGE: "it gives places only, and among equal values any is right",
+    EXPANDED: "it returns indices only, and any index among equal values is right",
+    LARGE: "it returns indices only, and any index among equal values is right",
 }
 
 

@@ -51,7 +51,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     model, args, kwargs = _parts(returned, named)
     module, training = as_module(model), LOSS in wanted(workload)
     if without_compiled_parts(module) or hasattr(model, "_orig_mod") or hasattr(model, _COMPILED):
-        notes += ("the file compiles its module; each configuration compiles its own",)
+        notes += ("the file's torch.compile is ignored: the configuration selects the compiler",)
     parameters, inputs = [*module.parameters()], [tensor for _, tensor in tensors((args, kwargs), "")]
     if any(tensor.is_meta for tensor in inputs) or (parameters and all(each.is_meta for each in parameters)):
         why = "".join(f" ({note})" for note in notes if "default device" in note)

@@ -65,7 +65,7 @@ def commits_of(words: Sequence[str], *revisions: str) -> list[str]:
     if others := [word for word in words if not word.endswith(".py")]:
         hint = "torchgauge ab mine.py --base-rev REVISION"
         raise UsageError(
-            f"a revision is one of a file's repository, and {others[0]} is not a file", hint=hint
+            f"a revision requires a file in a git repository, but {others[0]} is not a file", hint=hint
         )
     root, *more = dict.fromkeys(repository_of(Path(word)) for word in words)
     if more:

@@ -59,10 +59,10 @@ def resolve(word: str) -> tuple[OwnSuite, str]:
     """
     text, _, function = word.rpartition("::") if not word.endswith(".py") and "::" in word else (word, "", "")
     if not text:
-        raise UsageError(f"{word}: no file stands before the colons", hint=f"mine.py{word}")
+        raise UsageError(f"{word}: no file name before the colons", hint=f"mine.py{word}")
     path, colon, named = word.rpartition(".py:")
     if colon and "::" not in word and Path(f"{path}.py").is_file():
-        raise UsageError(f"{word}: a file and its function have two colons", hint=f"{path}.py::{named}")
+        raise UsageError(f"{word}: `::` must separate file and function", hint=f"{path}.py::{named}")
     if module := _MODULE.fullmatch(word):
         text, function = module[1], module[2]
         file = _module_file(text)
@@ -278,7 +278,7 @@ def _odd(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     ]
     unknown = [argument.arg for argument in needed if argument.arg not in TAKEN]
     if unknown:
-        return f"it takes {', '.join(unknown)}; a model takes nothing, or {', '.join(TAKEN)}"
+        return f"it requires {', '.join(unknown)}; a model may require only {', '.join(TAKEN)}"
     if isinstance(node, ast.AsyncFunctionDef):
         return "it is a coroutine"
     own: list[ast.AST] = [*node.body]

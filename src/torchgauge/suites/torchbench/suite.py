@@ -66,7 +66,7 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where something is said to stand for no data."""
         if self.synthetic and not self.data:
-            raise ValueError("synthetic stands for data, and no data is named")
+            raise ValueError("`synthetic` requires `data`")
 
 
 @dataclass(frozen=True)

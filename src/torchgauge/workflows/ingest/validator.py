@@ -179,7 +179,7 @@ def _check_stated(manifest: Manifest, digest: str, expected: Expected) -> None:
     if digest not in expected.stated.get((job, manifest.attempt), frozenset()):
         raise RefusedSetError(
             Reason.FOREIGN_IDENTITY,
-            f"the job {job}, attempt {manifest.attempt}, does not claim to have made it",
+            f"the job {job}, attempt {manifest.attempt}, did not declare this result set",
         )
 
 

@@ -14,7 +14,7 @@ BYTES = 4 << 20
 
 def _ask(context: CheckContext, name: str) -> Any:
     """What ``torch.accelerator`` or the device's module answers; the check ends where neither does."""
-    context.not_on_host("the host's memory is the operating system's")
+    context.not_on_host("the host has no device allocator")
     said = []
     accelerator = getattr(torch, "accelerator", None)
     for label, owner in (("torch.accelerator", accelerator), (f"torch.{context.type}", context.module)):
@@ -77,7 +77,7 @@ def statistics(context: CheckContext) -> None:
 @check("torch.accelerator.get_memory_info")
 def free_and_total(context: CheckContext) -> None:
     """Free and total memory are told, and free is not the larger."""
-    context.not_on_host("the host's memory is the operating system's")
+    context.not_on_host("the host has no device allocator")
     own = getattr(context.module, "mem_get_info", None)
     free, total = own() if own is not None else _ask(context, "get_memory_info")
     context.facts["total_bytes"] = int(total)
@@ -96,7 +96,7 @@ def empty_cache(context: CheckContext) -> None:
 @check("torch.<device>.memory snapshot")
 def snapshot(context: CheckContext) -> None:
     """A snapshot of the allocator can be taken for the memory viewer."""
-    context.not_on_host("the host's memory is the operating system's")
+    context.not_on_host("the host has no device allocator")
     owner = getattr(context.module, "memory", context.module)
     take = getattr(owner, "_snapshot", None) or getattr(context.module, "memory_snapshot", None)
     if take is None:

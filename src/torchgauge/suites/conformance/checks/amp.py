@@ -33,7 +33,7 @@ def _product(context: CheckContext, name: str) -> torch.Tensor:
             accepted = torch.is_autocast_enabled(context.type)
             found = one @ one
     if not accepted:
-        context.unsupported(f"the device says that autocast to {name} does not work on it")
+        context.unsupported(f"the device reports that autocast to {name} does not work")
     context.expect(
         found.dtype is dtype, f"autocast to {name} is accepted, and a product under it is {found.dtype}"
     )
@@ -43,7 +43,9 @@ def _product(context: CheckContext, name: str) -> torch.Tensor:
 @check("torch.amp.is_autocast_available", tier="smoke")
 def available(context: CheckContext) -> None:
     """Autocast knows the device type, and at least one dtype works."""
-    context.expect(torch.amp.is_autocast_available(context.type), f"autocast does not know {context.type!r}")
+    context.expect(
+        torch.amp.is_autocast_available(context.type), f"autocast does not support {context.type!r}"
+    )
     context.facts["autocast_dtypes"] = ", ".join(context.session.autocast_dtypes())
     _lower(context)
 

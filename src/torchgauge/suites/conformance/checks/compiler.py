@@ -50,7 +50,7 @@ def device_interface(context: CheckContext) -> None:
         found = get_interface_for_device(context.type)
     except NotImplementedError as error:
         context.unsupported(f"no interface is registered for the compiler: {error}")
-    context.expect(found.is_available(), "the interface says that the device is not available")
+    context.expect(found.is_available(), "the interface reports that the device is unavailable")
 
 
 @check("torch._subclasses.FakeTensorMode")

@@ -23,7 +23,7 @@ def pin_memory(context: CheckContext) -> None:
     host = context.numbers(16)
     with context.unless_refused("the device pins no memory"):
         pinned = host.pin_memory()
-    context.expect(pinned.is_pinned(), "a pinned tensor says that it is not")
+    context.expect(pinned.is_pinned(), "is_pinned() is false for a pinned tensor")
     context.same(pinned.to(context.device, non_blocking=True), host)
 
 

@@ -96,10 +96,10 @@ def synchronize(context: CheckContext) -> None:
 @check("torch.accelerator.synchronize, torch.Event.elapsed_time", tier="smoke")
 def clocks(context: CheckContext) -> None:
     """After synchronising the device has computed, and its events count the host's time."""
-    context.not_on_host("what the host has been asked for is done when the call returns")
+    context.not_on_host("calls on the host are synchronous")
     contradiction = getattr(context.session, "clock_contradiction", None)
     if contradiction is None:
-        context.unsupported("the adapter of the device does not say whether its clocks agree")
+        context.unsupported("the adapter of the device does not report whether its clocks agree")
     found = contradiction()
     context.expect(not found, found)
 

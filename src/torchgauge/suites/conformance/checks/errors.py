@@ -72,11 +72,10 @@ def out_of_memory(context: CheckContext) -> None:
     else:
         raise AssertionError("32 PiB were allocated")
     _alive(context)
-    context.expect(recognised, f"{context.facts['oom_type']} is not recognised as a full memory: {said}")
+    context.expect(recognised, f"{context.facts['oom_type']} is not classified as out of memory: {said}")
     context.expect(
         typed,
-        f"a full memory is a plain {context.facts['oom_type']}, and programs catch torch.OutOfMemoryError: "
-        f"{said}",
+        f"out of memory raises {context.facts['oom_type']} instead of torch.OutOfMemoryError: {said}",
     )
 
 
@@ -127,7 +126,7 @@ def modified_in_place(context: CheckContext) -> None:
     square = kept * kept
     kept.add_(1)
     error = context.raises(RuntimeError, lambda: square.sum().backward(), "backward over a changed tensor")
-    context.expect("modified" in str(error), f"the error does not say what happened: {error}")
+    context.expect("modified" in str(error), f"the error message does not name the cause: {error}")
 
 
 @check("NotImplementedError: no kernel")

@@ -38,7 +38,7 @@ def synchronize(context: CheckContext) -> None:
     product = there @ there
     event = _recorded(context)
     _wait(context, event)
-    context.expect(event.query(), "an event that was waited for says that it has not happened")
+    context.expect(event.query(), "an event is not complete after a wait for it")
     context.same(product, context.numbers(64, 64) @ context.numbers(64, 64), rtol=1e-4, atol=1e-4)
 
 
@@ -65,9 +65,7 @@ def stream_waits(context: CheckContext) -> None:
         stream = torch.Stream(device=context.device)
     stream.wait_event(event)
     stream.synchronize()
-    context.expect(
-        stream.query(), "a stream that waited for an event and was waited for says that it is busy"
-    )
+    context.expect(stream.query(), "a stream that waited for an event is busy after it was synchronised")
 
 
 @check("torch.<device>.Event.record, synchronize, query")

@@ -156,4 +156,4 @@ def packed_sequences(context: CheckContext) -> None:
     packed = nn.utils.rnn.pack_sequence([context.send(each) for each in rows])
     padded, lengths = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
     context.same(padded, nn.utils.rnn.pad_sequence(rows, batch_first=True))
-    context.expect(lengths.tolist() == [4, 2, 1], f"the lengths came back as {lengths.tolist()}")
+    context.expect(lengths.tolist() == [4, 2, 1], f"the unpacked lengths are {lengths.tolist()}")

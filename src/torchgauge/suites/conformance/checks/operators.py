@@ -157,7 +157,7 @@ def _fallbacks(context: CheckContext, run: Callable[[], Any]) -> list[str]:
 @check("at::native::cpu_fallback")
 def fallback(context: CheckContext) -> None:
     """A step of training runs without operators that go through PyTorch's fallback to the host."""
-    context.not_on_host("it is where the others fall back to")
+    context.not_on_host("the host is the target of fallbacks")
     module = context.send(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)))
     x = context.send(context.numbers(4, 8))
     copies = _fallbacks(context, lambda: module(x).softmax(-1).square().mean().backward())
@@ -167,7 +167,7 @@ def fallback(context: CheckContext) -> None:
 @check("at::native::cpu_fallback (families of operators)")
 def fallback_families(context: CheckContext) -> None:
     """Operators beyond a small step of training run without PyTorch's fallback to the host."""
-    context.not_on_host("it is where the others fall back to")
+    context.not_on_host("the host is the target of fallbacks")
     images, table = context.send(context.numbers(2, 3, 8, 8)), context.send(context.numbers(6, 6))
     places = context.send(torch.tensor([2, 0, 1]))
     families = (

@@ -28,7 +28,7 @@ def round_trip(context: CheckContext) -> None:
     assert isinstance(found, dict)
     context.same(found["x"], context.numbers(3, 4))
     found["view"].zero_()
-    context.expect(float(found["x"][1:].abs().sum()) == 0, "a tensor and its view came back apart")
+    context.expect(float(found["x"][1:].abs().sum()) == 0, "a loaded tensor and its view do not share memory")
 
 
 @check("torch.load(map_location)", tier="smoke")

@@ -29,7 +29,7 @@ def make(context: CheckContext) -> None:
     there = torch.UntypedStorage(16, device=context.device)
     there.copy_(host)
     context.expect(there.device.type == context.type, f"the new storage is on {there.device}")
-    context.expect(bytes(there.cpu().tolist()) == bytes(host.tolist()), "what was copied there differs")
+    context.expect(bytes(there.cpu().tolist()) == bytes(host.tolist()), "the copied storage differs")
     context.expect(bytes(there.clone().cpu().tolist()) == bytes(host.tolist()), "its clone differs")
 
 

@@ -50,7 +50,7 @@ def synchronize(context: CheckContext) -> None:
     product = there @ there
     stream.wait_stream(context.accelerator.current_stream())
     stream.synchronize()
-    context.expect(stream.query(), "a stream that was waited for says that it is busy")
+    context.expect(stream.query(), "a stream is busy after it was synchronised")
     context.same(product, context.numbers(64, 64) @ context.numbers(64, 64), rtol=1e-4, atol=1e-4)
 
 

@@ -68,7 +68,7 @@ def dtypes(context: CheckContext) -> None:
         context.facts[f"dtype_{label}"] = "works" if same else "wrong"
         if not same:
             wrong.append(label)
-    context.expect(not wrong, f"x + x came back wrong in {', '.join(wrong)}")
+    context.expect(not wrong, f"x + x is wrong in {', '.join(wrong)}")
     needed = {"float32", "int64", "bool"} & set(refused)
     context.expect(not needed, f"refused: {', '.join(sorted(needed))}, without which no model runs")
     if refused:
@@ -93,7 +93,7 @@ def copy(context: CheckContext) -> None:
     back = torch.empty(7, 5, device=context.device)
     back.t().copy_(host)
     context.same(back.t(), host, "a copy into a transposed view")
-    context.expect(there.to(context.device) is there, ".to() of a tensor that is there made another one")
+    context.expect(there.to(context.device) is there, ".to() copied a tensor that was already on the device")
 
 
 LARGE = ((1 << 17) + 3, (1 << 20) + 5)
@@ -125,8 +125,8 @@ def _whole(context: CheckContext, found: torch.Tensor, way: str) -> None:
         wrong = piece != torch.arange(begin, begin + piece.numel(), dtype=torch.float32)
         context.expect(
             not wrong.any(),
-            f"a copy of {counted(found.numel(), 'element')}, {way}, is not whole: element "
-            f"{begin + int(wrong.to(torch.uint8).argmax())} is not what was copied",
+            f"a copy of {counted(found.numel(), 'element')}, {way}, is incomplete: element "
+            f"{begin + int(wrong.to(torch.uint8).argmax())} differs from the source",
         )
 
 
