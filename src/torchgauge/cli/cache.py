@@ -13,7 +13,12 @@ from torchgauge.counted import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDER = click.option("--compile-cache", "folder", metavar="DIR", help="folder (or TORCHGAUGE_COMPILE_CACHE)")
+FOLDER = click.option(
+    "--compile-cache",
+    "folder",
+    metavar="DIR",
+    help="folder (or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
+)
 
 
 def _root(folder: str | None) -> Path | None:

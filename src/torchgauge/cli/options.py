@@ -38,7 +38,7 @@ STORES = click.option(
 PYTHON = click.option(
     "--python",
     metavar="PATH",
-    help="interpreter or environment of the workers",
+    help="interpreter of the workers, or its environment (default: torchgauge's own)",
 )
 
 NO_FALLBACK_CHECK = click.option(
@@ -85,14 +85,14 @@ def selectors(command: Command) -> Command:
         ),
         _list(
             "--config",
-            "configurations (default: the model's, else eager,inductor)",
+            "configurations; an unknown name lists all (default: the model's, else eager,inductor)",
         ),
         _list(
             "--dtype",
             "float32,bfloat16,float16,amp (bfloat16),amp_float16 (default: the model's, else float32)",
         ),
-        click.option("--tier", default="smoke", help="smoke, standard or full"),
-        click.option("--size", default="small", help="small or full models"),
+        click.option("--tier", default="smoke", help="smoke, standard or full (smoke)"),
+        click.option("--size", default="small", help="small or full models (small)"),
         click.option(
             "--batch-profile",
             help="small or pytorch batches (default: as --size)",
@@ -108,7 +108,7 @@ def selectors(command: Command) -> Command:
             help="ranks of distributed models (default: the model's)",
         ),
         click.option("--pretrained", is_flag=True, help="published weights; may download them"),
-        click.option("--shard", default="1/1", help="i/n: the i-th of n parts"),
+        click.option("--shard", default="1/1", help="i/n: the i-th of n parts (1/1)"),
     ]
     return _apply(options, command)
 
@@ -233,7 +233,7 @@ def campaigning(command: Command) -> Command:
         click.option(
             "--compile-cache",
             metavar="DIR|none",
-            help="folder of kept code (or TORCHGAUGE_COMPILE_CACHE)",
+            help="folder of kept code (or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
         ),
         NO_FALLBACK_CHECK,
         PREFETCH,

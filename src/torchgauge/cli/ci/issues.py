@@ -15,7 +15,9 @@ from torchgauge.cli.options import store_option
 @campaign("the night's plan")
 @click.option("--collected", default="collect.json", show_default=True, help="file that `ci collect` wrote")
 @click.option("--config", "config_file", help="torchgauge.yml (default: here)")
-@click.option("--policy", metavar="FILE", help="policy file (default: of the torchgauge.yml here)")
+@click.option(
+    "--policy", metavar="FILE", help="policy file (default: of the torchgauge.yml here, else built in)"
+)
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @click.option("--bot", default="github-actions[bot]", show_default=True, help="account of the token")
 @click.option("--most", type=click.IntRange(0), default=10, show_default=True, help="issues opened at most")

@@ -31,7 +31,7 @@ def command() -> None:
 
 @click.command("list")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="the pools")
-@click.option("--policy", metavar="FILE", help="policy file (default: of --config)")
+@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
 @campaign("plan of the night")
 @store_option("where results are")
 @click.option("--github", is_flag=True, help="set this step's outputs: suspected, confirm, matrix")
@@ -85,7 +85,7 @@ def list_suspicions(
 @click.option(
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: here)"
 )
-@click.option("--policy", metavar="FILE", help="policy file (default: of --config)")
+@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
 @click.option("--install", default="", help="command that makes a build")
 @click.option("--good-from", default=".", show_default=True, help="checkout of the good build")
 @click.option("--suspect-from", default=".", show_default=True, help="checkout of the suspect build")
@@ -156,7 +156,7 @@ def _state(folder: Path) -> None:
 @click.option(
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: here)"
 )
-@click.option("--policy", metavar="FILE", help="policy file (default: of --config)")
+@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
 @click.option("--ask-github", is_flag=True, help="accept only answers that their jobs state, by the API")
 def settle_suspicions(
     folder: Path,
