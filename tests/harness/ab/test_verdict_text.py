@@ -49,7 +49,10 @@ SLOWER = verdict(
             [verdict(Verdict.UNDECIDED, action=Action.REPORT), verdict(Verdict.UNCHANGED, metric="status")],
             "Undecided, and the policy lets it pass: 1 pair",
         ),
-        ([verdict(Verdict.REGRESSION, action=Action.REPORT)], "Undecided: the policy lets no compared pair gate"),
+        (
+            [verdict(Verdict.REGRESSION, action=Action.REPORT)],
+            "Undecided: the policy lets no compared pair gate",
+        ),
         ([verdict(Verdict.UNDECIDED)], "Undecided: no regression was found, but 1 could not be decided"),
         ([verdict(Verdict.NOT_COMPARABLE)], "Undecided: nothing was compared"),
         ([verdict(Verdict.IMPROVEMENT)], "Improvement: 1 better, none worse"),

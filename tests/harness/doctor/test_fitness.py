@@ -132,7 +132,8 @@ def test_a_part_that_fails_is_unfit(status) -> None:
 
 
 @pytest.mark.parametrize(
-    ("earlier", "words"), [(0, "repeat the calibration 3 times more"), (2, "repeat the calibration once more on a quiet machine")]
+    ("earlier", "words"),
+    [(0, "repeat the calibration 3 times more"), (2, "repeat the calibration once more on a quiet machine")],
 )
 def test_without_history_nobody_knows(earlier, words) -> None:
     """The sentence says how many calibrations it takes."""

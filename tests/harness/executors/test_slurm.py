@@ -610,7 +610,8 @@ def test_a_node_that_loses_every_job_costs_no_case(
     done = sandbox.measure(*SLOW, *place.words(groups_per_job="1", torchgauge=command))
     assert done.returncode == 0, done.stderr
     assert (
-        f"was planned by torchgauge {__version__}, but this is torchgauge 9.2; 1 group is started again" in done.stderr
+        f"was planned by torchgauge {__version__}, but this is torchgauge 9.2; 1 group is started again"
+        in done.stderr
     )
     rows = assert_whole(sandbox)
     assert {(row.status, dict(row.facts)["node"]) for row in rows} == {(Status.PASS, "two")}
@@ -627,7 +628,10 @@ def test_the_cause_of_jobs_that_measure_nowhere_is_in_their_own_words(
     rows = lost(assert_whole(sandbox))
     assert {re.sub(r"^slurm job \S+ on (one|two): .*", r"\1", row.reason) for row in rows} <= {"one", "two"}
     (why,) = re.findall(r"^6 infra \(lost_worker\): (.*)$", done.stderr, re.MULTILINE)
-    said = f"error: {sandbox.folder().run_id} was planned by torchgauge {__version__}, but this is torchgauge 9.2"
+    said = (
+        f"error: {sandbox.folder().run_id} was planned by torchgauge {__version__}, "
+        "but this is torchgauge 9.2"
+    )
     assert why == f"FAILED (NonZeroExitCode), exit status 2: {said}"
 
 

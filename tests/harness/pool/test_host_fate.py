@@ -15,7 +15,10 @@ from torchgauge.harness.pool.host_process import HostOptions, HostProcess
     ("line", "fate"),
     [
         ("import os; os._exit(3)", "crashed while importing its modules (exit code 3)"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "crashed while importing its modules (exit code -9)"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+            "crashed while importing its modules (exit code -9)",
+        ),
     ],
 )
 def test_a_host_that_dies_says_with_which_code(tmp_path: Path, line: str, fate: str) -> None:

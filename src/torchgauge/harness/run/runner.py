@@ -72,12 +72,15 @@ class Campaign:
             with stop_on_interrupt(lambda: self.progress.doing, folder.path) as stop:
                 self._measure(folder, report, stop)
                 self.progress.show(description="writing the tables of the run", left="")
-                # Turn the journal into tables.
-                self.store.finish(self.plan.run_id, self.plan)
+                self._publish()
             report.counts[Status.NOT_RUN] += report.planned - sum(report.counts.values())
         finally:
             self.progress.stop()
         return report
+
+    def _publish(self) -> None:
+        """Turn the journal into tables; a part of a run leaves that to the merge."""
+        self.store.finish(self.plan.run_id, self.plan)
 
     def _measure(self, folder: RunFolder, report: RunReport, stop: threading.Event) -> None:
         """Journal every row; raises :class:`UsageError` where the run is complete already."""
