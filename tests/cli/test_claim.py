@@ -42,7 +42,7 @@ def test_the_founding_claim_is_answered_in_one_command(invoke, store):
     shown = invoke(*FOUNDING, *store)
     assert shown.exit_code == 3, shown.output
     assert "Undecided on fake, inductor: 75.0 % [50.5 %, 89.8 %] over 16 models" in shown.output
-    assert "as far as these go the verdict would be refuted" in shown.output
+    assert "these models alone would give the verdict refuted" in shown.output
     assert "published: 97.5 % of 193 models" in shown.output
     shown = invoke(*FOUNDING, *store, "--minimum", "10")
     assert shown.exit_code == 1, shown.output

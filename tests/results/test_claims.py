@@ -105,7 +105,7 @@ def test_fewer_models_than_the_minimum_decide_nothing_and_it_is_said(tmp_path):
     answer = ask(made.claim(minimum=100), path)
     assert answer.verdict is Verdict.UNDECIDED
     assert answer.why == (
-        "50 models of the 100 that the claim requires; as far as these go the verdict would be supported"
+        "50 models of the 100 that the claim requires; these models alone would give the verdict supported"
     )
 
 
