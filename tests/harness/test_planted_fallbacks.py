@@ -61,8 +61,8 @@ EVIDENCE = {
     "planted-flex-half": "1 of 2 attention calls are scaled_dot_product_attention",
     "planted-cpp-calls-python": "it calls Python for torchgauge_planted::half",
     "planted-attention-by-hand": "never calls scaled_dot_product_attention",
-    "planted-attention-forced-math": "asked for flash attention, ran math",
-    "planted-attention-mixed": "asked for flash attention, ran math",
+    "planted-attention-forced-math": "flash attention was requested, but math ran",
+    "planted-attention-mixed": "flash attention was requested, but math ran",
     "planted-unquantised-products": "1 of 1 linear layers are quantised, with 25% of the weights",
     "planted-undelegated": "0 of 1 operator were delegated to it",
 }

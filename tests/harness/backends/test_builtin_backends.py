@@ -121,7 +121,7 @@ def test_why_a_kernel_was_not_used_is_in_the_reason(tmp_path: Path) -> None:
             ["aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math"],
             "efficient",
             "math x1",
-            "asked for efficient attention, ran math",
+            "efficient attention was requested, but math ran",
         ),
         (
             [

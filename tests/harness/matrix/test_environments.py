@@ -279,7 +279,7 @@ def test_an_index_that_does_not_answer_is_no_missing_version(made, monkeypatch):
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
         monkeypatch.setenv("PIP_RETRIES", "1")
-        with pytest.raises(CellFailedError, match="an index did not answer") as raised:
+        with pytest.raises(CellFailedError, match="a package index did not respond") as raised:
             environments.lock(Cell("2.9.7", (("torch", "2.9.7"),)), (), {})
     assert "there are" not in str(raised.value.hint)
 

@@ -119,7 +119,7 @@ def test_an_a_b_run_refuses_them(sandbox: Any) -> None:
     words = ("ab", "ranks", "--models", "agrees", "--device", "cpu", "--config", "eager", "--base-env", "A=1")
     done = sandbox.run(*words, "--store", str(sandbox.store_path))
     assert done.returncode == 2
-    assert "takes several processes" in done.stderr
+    assert "requires several processes" in done.stderr
     assert "torchgauge compare" in done.stderr
 
 
