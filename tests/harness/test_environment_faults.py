@@ -33,4 +33,4 @@ def test_an_interpreter_that_does_not_start_leaves_rows(sandbox) -> None:
     done = sandbox.measure(*words, PYTHONPATH=path)
     assert done.returncode == 3, done.stderr
     assert [(row.status.value, row.cause.value) for row in sandbox.rows()] == [("infra", "lost_worker")]
-    assert "did not come up" in done.stderr
+    assert "did not start" in done.stderr

@@ -206,7 +206,7 @@ def test_one_build_on_both_nights_cannot_have_changed():
     """Equal environments are one build: the environment did it, whatever moved."""
     found = Confirmer(never).confirm(suspicion(good="2.2", suspect="2.2"))
     assert found.state is TrendState.ENVIRONMENT
-    assert "one build" in found.reason
+    assert "both nights ran build" in found.reason
 
 
 def test_one_interpreter_for_both_builds_is_refused():

@@ -192,7 +192,7 @@ def test_an_interpreter_without_the_suite_is_a_status_of_its_side(arena: Any, tm
     notes = [
         record.payload().text for record in read(arena.folder().journal_path) if record.kind is Kind.NOTE
     ]
-    assert any("did not come up" in note for note in notes)
+    assert any("did not start" in note for note in notes)
 
 
 def test_ctrl_c_keeps_complete_launches_and_the_run_goes_on(arena: Any, script_for: Any) -> None:
