@@ -97,7 +97,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     ("words", "said"),
     [
         ((*TOYS,), "base and head are the same"),
-        ((*TOYS, "--control", "--head-env", "A=1"), "base and head differ"),
+        ((*TOYS, "--control", "--head-env", "A=1"), "base and head must be equal"),
         ((*TOYS, "--head-env", "=1"), "'=***' is not an environment variable"),
         ((*TOYS, "--head-env", "MY-TOKEN=s3cret"), "'MY-TOKEN=***' is not an environment variable"),
         ((*TOYS, "--head-env", "A"), "write NAME=VALUE"),

@@ -226,7 +226,7 @@ def test_a_device_that_never_answers_is_asked_once(tmp_path, monkeypatch) -> Non
     found, fitness = json.loads(done.stdout.splitlines()[-1])
     assert (found["gaps"][0]["part"], found["gaps"][0]["status"]) == ("answer", "timeout")
     assert {g["status"] for g in found["gaps"][1:]} == {Status.NOT_RUN.value}
-    assert all("did not answer" in g["reason"] for g in found["gaps"][1:])
+    assert all("did not respond" in g["reason"] for g in found["gaps"][1:])
     assert len(found["gaps"]) == CASES
     assert fitness["verdict"] == "unfit"
     assert "the device answers: timeout" in fitness["summary"]

@@ -123,7 +123,7 @@ def test_device_without_import_safety_is_a_usage_error() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("import atexit, time\natexit.register(time.sleep, 600)", "did not end within 15 s"),
+        ("import atexit, time\natexit.register(time.sleep, 600)", "did not exit within 15 s"),
         (
             "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGSEGV)",
             "printed its result and was killed by SIGSEGV",

@@ -66,7 +66,7 @@ def test_extension_that_ends_the_interpreter_is_told_from_an_exception(
     """Exit status 1 without a traceback is named, and the last output is kept."""
     trouble = reports["exiting"].trouble
     assert trouble is not None
-    assert "exit status 1 and no exception" in trouble.cause
+    assert "status 1 without an exception" in trouble.cause
     assert "no device found" in trouble.detail
 
 
@@ -228,7 +228,7 @@ def test_a_question_without_an_answer_costs_that_answer(
     variables = {"PYTHONPATH": npusim_path, "TORCHGAUGE_NPUSIM_FAULT": "hang_in=mem_get_info,hang_at_exit"}
     report = probe(sys.executable, environment=variables)
     assert report.ok
-    assert "did not end within" in report.exit_problem
+    assert "did not exit within" in report.exit_problem
     facts = report.device("npusim")
     assert facts is not None
     assert [hook.name for hook in facts.hooks if hook.problem == "it timed out"] == ["memory"]

@@ -64,7 +64,7 @@ def test_a_crash_is_a_row(file: str) -> None:
     ("change", "more", "text"),
     [
         (".gone", {}, "there is no such file"),
-        ("", {}, "has 2 models, and measure\\(\\) takes one: model, crashes"),
+        ("", {}, "has 2 models, but measure\\(\\) measures one: model, crashes"),
         ("::model", {"device": "nowhere"}, "unknown device 'nowhere'"),
         ("::model", {"inputs": 3}, "defines its inputs, loss and name itself"),
         ("::model", {"mode": "neither"}, "unknown mode 'neither'"),

@@ -361,7 +361,7 @@ def _exit_problem(ending: Ending) -> str:
     """How the process ended after its last word, in words."""
     if ending.returncode is None:
         return f"the process printed its result, but did not exit within {EXIT_S:g} s"
-    return f"the process printed its result and {how_it_ended(ending).removesuffix(' and no exception')}"
+    return f"the process printed its result and {how_it_ended(ending).removesuffix(' without an exception')}"
 
 
 def how_it_ended(ending: Ending) -> str:

@@ -43,7 +43,7 @@ ENDINGS = {
     "hands_a_number": (Status.ERROR, "backend 'hands_a_number': prepare() returned no Prepared"),
     "undeclared": (
         Status.ERROR,
-        "backend 'undeclared' reports the metric 'swiftness', which nobody",
+        "backend 'undeclared' reports the metric 'swiftness', which is not declared",
     ),
     "numbered": (Status.ERROR, "backend 'numbered': evidence is a dict of facts by name"),
     "blind": (Status.PASS, ""),

@@ -94,7 +94,7 @@ def test_a_device_whose_own_clock_is_steady_did_not_notice_the_host() -> None:
     taken = (0.5,) * 12
     assert found(*STEADY, contention=taken, device=STEADY) == ""
     wide = tuple(1.0 + 0.3 * (number % 3) for number in range(12))
-    assert "others had" in found(*STEADY, contention=taken, device=wide)
+    assert "other processes used" in found(*STEADY, contention=taken, device=wide)
 
 
 def test_what_the_hypervisor_and_the_quota_take_is_said() -> None:

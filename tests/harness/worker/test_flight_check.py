@@ -41,7 +41,7 @@ def test_a_call_that_was_only_late_has_to_end_well() -> None:
     """Else the watchdog told too late."""
     assert judged(LATE, found(RIGHT, 0, 0, 0)).status is Status.PASS
     said = judged(LATE, found(RIGHT, 0, 0, 1))
-    assert "failed when the late process arrived" in said.reason
+    assert "failed when the late process joined" in said.reason
 
 
 def test_every_kind_of_fault_has_a_check() -> None:
