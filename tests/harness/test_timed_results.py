@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -86,11 +87,11 @@ def test_right_results_pass_with_their_number(
 def test_a_wrong_result_between_the_checks_is_found(
     rows: dict[tuple[str, str], Result], mode: str, kind: str
 ) -> None:
-    """Such code was right before timing and after it; now the step that was wrong is named."""
+    """The step that was wrong is named; on a busy machine the check after timing may find it first."""
     row = rows[mode, kind]
     assert (row.status, row.cause is None) == (Status.FAIL_ACCURACY, False)
-    assert row.reason.startswith("correct before timing, wrong while timed: ")
-    assert " (step " in row.reason
+    found = r"correct before timing, wrong (while timed: .* \(step |[0-9,]+ steps? later: )"
+    assert re.match(found, row.reason), row.reason
     assert not any(each.metric == "latency" and each.samples for each in row.measurements)
 
 
