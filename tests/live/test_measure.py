@@ -48,7 +48,7 @@ def test_what_only_a_process_of_its_own_can_tell_is_absent_with_the_reason() -> 
     memory = results.summary_of(quick(small(), X)["eager"], "peak_memory")
     assert memory is not None
     assert memory.median is None
-    assert "a process of its own" in memory.absent
+    assert "a separate process" in memory.absent
 
 
 def test_the_callers_model_stays_as_it_was() -> None:
