@@ -10,11 +10,12 @@ A topic names its machine, date and command once; a figure may override each of 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import yaml
+from generate_reference import table
 
 DOCS = Path(__file__).parent
 DATA = DOCS / "measurements.yaml"
@@ -103,7 +104,7 @@ def _problems(topic: Topic, machines: dict[str, str]) -> Iterator[str]:
 def page(data: Measurements) -> Iterator[str]:
     """Yield the lines of the page."""
     yield from ("# Performance", "", HEADER, INTRODUCTION)
-    yield from ("## Machines", "", *_table(["name", "machine"], data.machines.items()))
+    yield from ("## Machines", "", table(["name", "machine"], data.machines.items()).rstrip())
     for section in data.sections:
         yield from ("", f"## {section.section}")
         for topic in section.topics:
@@ -118,11 +119,6 @@ def _heading(topic: Topic) -> str:
     return f"{topic.topic} (**missed**)" if missed else topic.topic
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield from (" | ".join(heads), "|".join(["---"] * len(heads)))
-    yield from (" | ".join(row).rstrip() for row in rows)
-
-
 def _topic(topic: Topic) -> Iterator[str]:
     load = f", load {topic.load}" if topic.load else ""
     yield from (f"### {topic.topic}", "", f"`{topic.command}` ({topic.machine}, {topic.date}{load})")
@@ -132,7 +128,7 @@ def _topic(topic: Topic) -> Iterator[str]:
         yield from ("", " ".join(filter(None, sentences)))
     limits = any(figure.limit for figure in topic.figures)
     heads = ["figure", *(topic.columns or ["value"]), *(["limit"] if limits else [])]
-    yield from ("", *_table(heads, [_row(figure, limits) for figure in topic.figures]))
+    yield from ("", table(heads, [_row(figure, limits) for figure in topic.figures]).rstrip())
 
 
 def _row(figure: Figure, limits: bool) -> list[str]:

@@ -180,7 +180,7 @@ def declared_metric(name: str) -> Metric | str:
     return (
         found
         if isinstance(found, Metric)
-        else (f"the object that a package registers as {name} is not a Metric")
+        else f"the object that a package registers as {name} is not a Metric"
     )
 
 

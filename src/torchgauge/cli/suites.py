@@ -165,7 +165,7 @@ def install(name: str, models: str | None, python: str | None, **flags: Any) -> 
         if not sys.stdin.isatty():
             raise UsageError(
                 "installation requires confirmation",
-                hint=("add --yes, or --dry-run to print the commands only"),
+                hint="add --yes, or --dry-run to print the commands only",
             )
         click.confirm(f"install {counted(len(planned.needs), 'package')}?", abort=True, err=True)
     ended = pip.install(planned, lambda line: click.echo(line, err=True))

@@ -107,7 +107,7 @@ def _swap(aside: Path, target: Path) -> None:
         if not target.exists():
             aside.rename(target)
         elif not _exchange(aside, target):
-            # The same in two steps; a kill between them leaves the old site in the folder ``.NAME.*.old``.
+            # Exchange the folders; a kill between both steps leaves the old site in ``.NAME.*.old``.
             old = aside.with_suffix(".old")
             target.rename(old)
             try:

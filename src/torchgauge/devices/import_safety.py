@@ -79,7 +79,7 @@ def import_safety(
     """
     given = environment or {}
     first = _import(python, True, timeout, (), given)
-    # The extensions of the device; all where none is called after it and one of them may have made it.
+    # The device's extensions: those of its name, else all if one of them may have registered the device.
     named = tuple(item for item in first.extensions if not name or _belongs(item, name, devices))
     made = first.torch.privateuse1 if first.torch is not None else name
     extensions = named if named or made != name else first.extensions

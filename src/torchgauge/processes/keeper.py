@@ -53,10 +53,9 @@ def main(lifeline: int, answer: int, remove: list[str], command: list[str]) -> N
     _close_all_but(lifeline, woken, wakeup)
     status = _wait(pid, lifeline, woken)
     process_tree.kill_descendants(0.0)
-    # Whether torchgauge is gone.
-    waiting = select.poll()
+    waiting = select.poll()  # the lifeline has an event once torchgauge is gone
     waiting.register(lifeline, 0)
-    if bool(waiting.poll(0)):  # else torchgauge looks at what was said so far
+    if waiting.poll(0):  # else torchgauge looks at what was said so far
         _remove(remove)
     if status is None:
         os._exit(1)

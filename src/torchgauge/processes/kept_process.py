@@ -53,7 +53,7 @@ class KeptProcess(subprocess.Popen[bytes]):
         pass_fds: Sequence[int] = (),
         **streams: Any,
     ) -> None:
-        # The end to read of this process's lifeline; a fork of this process gets one of its own.
+        # Each process has one lifeline: a fork must not use its parent's.
         if not _LIFELINE or _LIFELINE[0][0] != os.getpid():
             _LIFELINE[:] = [(os.getpid(), *os.pipe())]
         lifeline = _LIFELINE[0][1]

@@ -289,7 +289,7 @@ def _strangers(root: Path, known: set[str], busy: list[str]) -> Iterator[Finding
                 if not any(path.name.startswith(f".{run}.") for run in busy):
                     problem = "it was left behind by a process that was killed while it wrote"
                     yield Finding(
-                        Fault.TORN, name, problem, ("remove it when no process writes into the store")
+                        Fault.TORN, name, problem, "remove it when no process writes into the store"
                     )
             elif tables and (path.suffix != ".parquet" or path.stem not in known):
                 problem = "it belongs to no run of the store"

@@ -96,7 +96,7 @@ def expectations_of(document: Document) -> ExpectationTable:
             raise refuse(
                 document,
                 f"{at}.status",
-                (f"{entry.status.value!r} is not a status that a case can be expected to have"),
+                f"{entry.status.value!r} is not a status that a case can be expected to have",
             )
         if entry.cause is not None and entry.status in (Status.PASS, Status.SKIPPED):
             problem = f"an entry with status {entry.status.value!r} must not have a cause"

@@ -58,7 +58,7 @@ def _explained(document: Document, kind: Any, message: str) -> DataFileError:
     problem, path = (match["problem"], match["path"]) if match else (message, "$")
     if unknown := _UNKNOWN.match(problem):
         name = unknown["name"]
-        # Names of the fields that the structure at ``path`` may have; empty where there is no structure.
+        # The fields of the structure at ``path``; none where the path leads to another type.
         with _ONE_AT_A_TIME:
             here: Any = msgspec.inspect.type_info(kind)
         for step in _STEP.finditer(path.removeprefix("$")):

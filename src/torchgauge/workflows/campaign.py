@@ -55,7 +55,7 @@ class PoolPlan:
                 return shard
         raise UsageError(
             f"pool {self.name!r} has no shard {index}",
-            hint=(f"1 to {len(self.shards)}, the range in campaign.json"),
+            hint=f"1 to {len(self.shards)}, the range in campaign.json",
         )
 
 

@@ -30,10 +30,11 @@ def faults() -> list[Fault]:
 
 def table() -> str:
     """The table of the page, as Markdown."""
-    lines = ["number | fault | result", "---|---|---"]
+    lines = ["| number | fault | result |", "|---|---|---|"]
     for fault in faults():
         missing = f"not tested: {fault.missing}" if fault.missing else ""
-        lines.append(f"{fault.number} | {fault.fault} | {'; '.join(filter(None, [fault.seen, missing]))}")
+        result = "; ".join(filter(None, [fault.seen, missing]))
+        lines.append(f"| {fault.number} | {fault.fault} | {result} |")
     return "\n".join(lines) + "\n"
 
 

@@ -68,7 +68,6 @@ class ShownBadge:
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page about the site."""
     subjects = {workload.subject for workload, _ in context.latest.entries}
-    # One sentence that says exactly which data.
     site = context.base_url or "the address of this site"
     last = context.snapshots[-1].id if context.snapshots else "none"
     page = context.renderer.page(

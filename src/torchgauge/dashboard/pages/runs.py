@@ -119,7 +119,6 @@ def run_line(info: RunInfo, partial: int) -> RunLine:
     by_status = {status: info.counts.get(status.value, 0) for status in LOOKS}
     counted = Tally(by_status, by_status[Status.PASS] - partial, {})
     recorded = info.recorded
-    # What is wrong with a run, and what mends it.
     remedy = f"; fixed by: {info.remedy}" if info.remedy else ""
     return RunLine(
         run_id=info.run_id,

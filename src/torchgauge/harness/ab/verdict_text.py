@@ -55,7 +55,7 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         return f"A/A: {counted(wrong, 'false alarm')} in {words.pairs(len(pairs))}"
     counts = report.count(len(pairs), judged, 0)
     silent = counts.undecided + counts.not_comparable
-    # ``text`` with its first word as the other headlines have it.
+    # The other headlines begin with a capital letter, so this text does too.
     first, comma, rest = words.let_pass(judged).partition(",")
     texts = {
         Headline.REGRESSION: f"Regression: {words.worse(judged)}",

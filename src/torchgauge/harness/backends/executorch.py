@@ -147,7 +147,7 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
             generates = bool(_decoder(subject, session))
             return Prepared(_called(program, subject.module, generates=generates), unpromised=UNPROMISED)
         source = Source.of(subject, session)
-        # The program for the delegate that is asked for, or for the first one that there is.
+        # Lower for the requested delegate, or for the first registered one that works.
         if options.delegate != ANY:
             return _built(source, options.delegate, options.int8, session, folder)
         said: dict[str, str] = {}

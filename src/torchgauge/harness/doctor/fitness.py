@@ -154,7 +154,7 @@ def _host(calibrated: Calibrated) -> Iterator[Check]:
         fix = (
             ""
             if ok
-            else ("cpupower frequency-set -g performance (as root), otherwise the first steps are slow")
+            else "cpupower frequency-set -g performance (as root), otherwise the first steps are slow"
         )
         yield Check("frequency governor", CheckState.OK if ok else CheckState.WARN, seen.governor, fix)
 

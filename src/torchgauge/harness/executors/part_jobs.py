@@ -216,7 +216,7 @@ class Watched:
             yield Attempted((log_below(said.result, self.job.name),), said.again)
         elif record.kind is Kind.RESULT and record.case_key in self.left:
             result: Result = log_below(record.payload(), self.job.name)
-            # Whether something from outside ended the process of ``result``, or its worker says so.
+            # A case that SIGTERM ended, or whose environment failed, may be measured by another job.
             terminated = result.exit.startswith(f"signal {signal.SIGTERM.value} ")
             if result.status is Status.INFRA or (result.status is Status.CRASH and terminated):
                 self.killed[record.case_key] = result

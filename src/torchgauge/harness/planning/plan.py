@@ -302,7 +302,7 @@ def named_workload(name: CaseName, suite: Suite) -> tuple[Workload, ModelEntry]:
     if name.model not in entries:
         raise UnknownNameError("model", name.model, entries)
     entry = entries[name.model]
-    # Raise :class:`UsageError` where ``name`` leaves an axis of the sweep out, or has a word of no axis.
+    # Each axis of a sweep needs a value, and each value an axis.
     axes = entry.axes
     model, given = f"{name.suite}/{name.model}", dict(name.shape)
     for axis, values in axes.items():

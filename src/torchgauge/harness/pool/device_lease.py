@@ -90,7 +90,7 @@ def _held(path: Path) -> int:
                 f"device '{path.name}' is busy: {who}", hint="wait until it has ended, or end it"
             )
         time.sleep(0.05)
-    # End what a dead run left with the device, having closed its lease; raises where that cannot be.
+    # Processes of a killed run keep the device busy: end them, or close the lease and refuse.
     ended, left = strays.end(strays.of_the_dead(lock))
     _SAID.extend(
         f"ended a process that a killed run had left on device '{path.name}': {name}" for name in ended
@@ -107,7 +107,7 @@ def _held(path: Path) -> int:
 
 
 def said() -> list[str]:
-    """Parts to have devices free, since this was last asked."""
+    """Return the notes on processes that were ended to free devices, each once."""
     found, _SAID[:] = list(_SAID), []
     return found
 

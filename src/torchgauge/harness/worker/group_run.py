@@ -311,7 +311,7 @@ class GroupRun:
             all_series = self._warm_up(steps) if self._clocks_agree(self._known_work) else {}
             if not all_series:
                 return
-            # What the device could do at best, measured here and now, where the work of a step is known.
+            # Where the work of a step is known, measure the least time that the device needs for it.
             if self.work is not None:
                 least = attainable(self.work, self.session, self.group.cases[0].case.workload.dtype)
                 for state in self.live:

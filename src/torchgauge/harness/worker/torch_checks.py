@@ -128,7 +128,7 @@ class TorchChecks:
         with watched(subject, self.run_.memory_format) if self.run_.memory_format else nullcontext():
             if not self._eager():
                 return None
-        # Let inductor do what it does once in a process before any case compiles, whichever comes first.
+        # Run inductor's work of once a process before the first case compiles.
         compiled = (
             each for each in self.run_.live if compiler_of(each.planned.case.configuration) == INDUCTOR
         )

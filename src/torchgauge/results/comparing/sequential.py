@@ -78,7 +78,7 @@ class Moderated:
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Both ends of the interval that leaves ``level`` on either side."""
-        # The upper quantile of t; once for each of the few degrees of freedom that large arrays have.
+        # Large arrays have few distinct degrees of freedom: compute the upper quantile of t once for each.
         distinct, where = np.unique(self.df, return_inverse=True)
         found: Floats = stats.t.isf(level, distinct)[where].reshape(np.shape(self.df))
         reach = found * self.error

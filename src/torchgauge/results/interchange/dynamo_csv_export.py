@@ -84,9 +84,7 @@ def _apart(case: ExportedCase, kind: str) -> str:
     if kind == PERFORMANCE:
         modifier = case.doubt("latency")
     return (
-        (f"it is {modifier} ({case.why(modifier)}), which upstream's format cannot express")
-        if modifier
-        else ""
+        f"it is {modifier} ({case.why(modifier)}), which upstream's format cannot express" if modifier else ""
     )
 
 

@@ -48,7 +48,6 @@ def read_files(
 
     Raises :class:`DataFileError` for the first mistake.
     """
-    # Raise :class:`UsageError` for a file that is not there: its name says nothing of a format.
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: there is no such file", hint="name files of another tool")

@@ -76,7 +76,7 @@ def pull(address: str, into: Path | None = None) -> Copy:
         except FileNotFoundError:
             continue  # a month replaced it, or a run is published again
     raise InfrastructureError(
-        f"{url} kept changing while it was read", hint=("repeat the command when no process pushes")
+        f"{url} kept changing while it was read", hint="repeat the command when no process pushes"
     )
 
 

@@ -146,7 +146,7 @@ def _entry(module: str, path: Path, group: str, node: ast.FunctionDef, mark: ast
         raise _mistake(path, node, f"the check {node.name!r} has no docstring")
     if len(mark.args) != 1:
         raise _mistake(
-            path, node, (f"the check {node.name!r} does not name the part of torch that it exercises")
+            path, node, f"the check {node.name!r} does not name the part of torch that it exercises"
         )
     tier = next((_literal(path, word.value) for word in mark.keywords if word.arg == "tier"), "standard")
     api = _literal(path, mark.args[0])

@@ -114,7 +114,7 @@ class OwnSuite:
     @cached_property
     def digest(self) -> str:
         """Sixteen hex digits over the file and the local modules that it imports."""
-        # Return the local modules that ``file`` imports, and those that they import, in a fixed order.
+        # The digest covers the file and the local modules that it imports, directly or not.
         found: dict[Path, None] = {}
         waiting = [self.file]
         while waiting:

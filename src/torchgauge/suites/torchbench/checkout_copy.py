@@ -31,7 +31,7 @@ def copy_of(checkout: Path, model: str) -> Path:
     """
     _remove_abandoned()
     copy = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-    # Lock ``folder`` for as long as this process, or one that it forked, lives.
+    # The lock lasts as long as this process or a fork of it.
     held = os.open(copy / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
     fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
