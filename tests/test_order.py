@@ -58,7 +58,10 @@ def test_what_is_named_as_nightly_is_left_to_the_nightly_form(suite: Path) -> No
 
 
 def test_a_line_that_names_no_test_is_said(suite: Path) -> None:
-    """It would be left out by nobody's will; whoever runs one file is not asked for the others."""
+    """The line fails beside the tests that ran; whoever runs one file is not asked for the others."""
     (suite / "nightly.txt").write_text("test_a.py::test_gone\n")
-    assert "nightly.txt names no test by test_a.py::test_gone" in pytest_of(suite, code=4)
+    for spread in ((), ("-n", "2")):
+        printed = pytest_of(suite, *spread, code=1)
+        assert "nightly.txt names no test by test_a.py::test_gone" in printed
+        assert re.search(r"1 failed, \d+ passed", printed)
     assert "3 passed" in pytest_of(suite, "test_c.py")
