@@ -38,7 +38,7 @@ LATER = (Part.COLLECTIVES, Part.ALL_OPS)
 """What follows them, after what they had to leave."""
 DOES: dict[Part, str] = {
     Part.IDENTITY: "what the device is and where it comes from",
-    Part.IMPORT: "whether import torch survives the device's package",
+    Part.IMPORT: "whether import torch works with the device's package",
     Part.DOCTOR: "what is missing here, and the speed and clocks of the device",
     Part.CHECK: "checks of PyTorch's requirements for a device",
     Part.OPS: "fifty operators in four dtypes, compared with the host",
