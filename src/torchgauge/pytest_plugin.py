@@ -96,7 +96,7 @@ def torchgauge_session(request: pytest.FixtureRequest) -> Any:
     """The open session of the device; a run without one ends with pytest's code of a usage error."""
     name = request.config.getoption(DEVICE)
     if name is None:
-        pytest.skip(f"no device is named: pass {DEVICE} NAME")
+        pytest.skip(f"no device was given: pass {DEVICE} NAME")
     from torchgauge.devices.discover import find_device, parse_target
     from torchgauge.errors import TorchgaugeError
     from torchgauge.registry import resolve

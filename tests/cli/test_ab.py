@@ -98,14 +98,14 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     [
         ((*TOYS,), "base and head are the same"),
         ((*TOYS, "--control", "--head-env", "A=1"), "base and head must be equal"),
-        ((*TOYS, "--head-env", "=1"), "'=***' is not an environment variable"),
-        ((*TOYS, "--head-env", "MY-TOKEN=s3cret"), "'MY-TOKEN=***' is not an environment variable"),
-        ((*TOYS, "--head-env", "A"), "write NAME=VALUE"),
+        ((*TOYS, "--head-env", "=1"), "'=***' is not a valid NAME=VALUE"),
+        ((*TOYS, "--head-env", "MY-TOKEN=s3cret"), "'MY-TOKEN=***' is not a valid NAME=VALUE"),
+        ((*TOYS, "--head-env", "A"), "--head-env NAME=VALUE"),
         ((*TOYS, "--base-config", "eager"), "--base-config and --head-config go together"),
         ((*TOYS, "--base", "/no/such/python"), "/no/such/python"),
         ((*TOYS, "--control", "--policy", "/no/such/file"), "/no/such/file"),
         (("--resume", "/no/such/folder"), "there is no folder of a comparison"),
-        (("toy", "--control"), "no device is named"),
+        (("toy", "--control"), "no device was given"),
         (("nosuch", "--control", "--device", "fake"), "unknown suite 'nosuch'"),
     ],
 )

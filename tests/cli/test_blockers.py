@@ -67,7 +67,7 @@ def test_a_mistake_says_what_to_type(invoke, words, more, kind, message) -> None
 
 def test_a_device_must_be_named(invoke, words) -> None:
     """Blockers are always those of a device."""
-    assert "no device is named" in str(invoke(*words[:2], *words[4:]).exception)
+    assert "no device was given" in str(invoke(*words[:2], *words[4:]).exception)
 
 
 def torchgauge(store: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -48,7 +48,7 @@ def test_builds_are_cleared(invoke, kept) -> None:
 def test_what_is_in_use_is_not_cleared(invoke, kept) -> None:
     """It is said that it stays."""
     cache = open_kept(kept, Environment("any", (("torch.version", "2.2"),)), 3.0)
-    assert "; left, as in use: 1" in invoke("cache", "clear").output
+    assert "; kept, in use: 1" in invoke("cache", "clear").output
     (left,) = json.loads(invoke("cache", "list", "--json").stdout)
     assert left["in_use"]
     cache.close()

@@ -82,11 +82,11 @@ def test_json_holds_models_and_the_whole_ranking(invoke: Callable[..., Any], own
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--record", "--out", "x"), "no device is named"),
-        (("--record", "--device", "cpu"), "no file is named"),
-        (("--record", "--device", "cpu,fake", "--out", "x"), "recorded on one device"),
-        (("--record", "--static", "--device", "cpu"), "two kinds of census"),
-        (("--static",), "no device is named"),
+        (("--record", "--out", "x"), "no device was given"),
+        (("--record", "--device", "cpu"), "requires an output file"),
+        (("--record", "--device", "cpu,fake", "--out", "x"), "exactly one device"),
+        (("--record", "--static", "--device", "cpu"), "both given"),
+        (("--static",), "no device was given"),
         (("--suite", "tom"), "tom"),
         (("--model", "resnet1888"), "resnet1888"),
         (("--mode", "sleeping"), "sleeping"),

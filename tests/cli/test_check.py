@@ -37,7 +37,7 @@ def check(folder, *arguments: str, **variables: str) -> subprocess.CompletedProc
             ("--device", "cpu", "--checks", "tensor.copi"),
             "unknown check 'tensor.copi'; did you mean tensor.copy",
         ),
-        ((), "no device is named"),
+        ((), "no device was given"),
         (("--device", "cpu", "--tier", "smok"), "unknown tier 'smok'"),
     ],
 )

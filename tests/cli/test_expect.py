@@ -81,11 +81,11 @@ def test_out_writes_a_copy_and_leaves_the_package_alone(invoke, words, tmp_path)
         (("--in-place", "--dry-run"), "one of --out, --in-place and --dry-run"),
         (("--out", "."), "new entries need a link"),
         (("--out", "/no/such/folder", *LINK), "is not a folder"),
-        (("--in-place", *LINK), "no file about 'fake' ships"),
-        (("--file", "/no/such.yaml", "--in-place"), "--device NAME names the device"),
+        (("--in-place", *LINK), "no expectations for device 'fake'"),
+        (("--file", "/no/such.yaml", "--in-place"), "--device NAME for a new file"),
         (("--device", "fak"), "did you mean fake"),
-        (("--link", "example.org"), "is not a link"),
-        (("--link", "https://a", "--link", "https://b"), "two links"),
+        (("--link", "example.org"), "is not an http or https URL"),
+        (("--link", "https://a", "--link", "https://b"), "several --link URLs"),
     ],
 )
 def test_mistakes_are_explained_and_nothing_is_written(invoke, words, more, said) -> None:

@@ -141,7 +141,7 @@ def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(slowed):
     table = json.loads(done.stdout)["matrix"]
     columns = {column["label"]: column for column in table["columns"]}
     assert "this is not a working Python" in columns["broken"]["failed"]
-    assert "no results of broken: the reason is in its column" in done.stderr
+    assert "no results of broken; the table shows the reason" in done.stderr
     assert "repeat the command to continue" not in done.stderr
     assert columns["slow"]["state"] == "complete"
     rows = {row["model"]: dict(zip(columns, row["entries"], strict=True)) for row in table["rows"]}
@@ -203,7 +203,7 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
         ((*TOYS, "--timm", "1.0.9,1.0.31"), "without one of torch"),
         (("nosuch", "--device", "fake", "--torch", "2.12.1,2.13.0"), "unknown suite 'nosuch'"),
         (("toy", "--device", "nosuch", "--torch", "2.12.1,2.13.0"), "nosuch"),
-        (("toy", "--torch", "2.12.1,2.13.0"), "no device is named"),
+        (("toy", "--torch", "2.12.1,2.13.0"), "no device was given"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--no-accuracy"), "--no-accuracy"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--policy", "/no/such/file"), "/no/such/file"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--beside", "x=/no/such/file"), "cannot be read"),
@@ -238,7 +238,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     said += child.stderr.read().splitlines()
     child.stderr.close()
     assert child.wait(120) == 130, said
-    assert "not complete; repeat the command to continue" in said[-1]
+    assert "incomplete; try: the same command again" in said[-1]
 
 
 def test_a_baseline_that_cannot_be_measured_fails_alone(tmp_path):

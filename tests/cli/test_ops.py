@@ -60,7 +60,7 @@ def torchgauge(verb: str, folder: Path, *words: str, **variables: str) -> subpro
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "no device is named"),
+        ((), "no device was given"),
         (("--device", "cpu", "--variant", "foward"), "unknown variant 'foward'; did you mean forward"),
         (("--script", "toy/mlp:inference:float32:b1:eager@cpu"), "is not a case of operators"),
     ],
@@ -174,7 +174,7 @@ def test_a_fallback_is_named_in_the_census(tmp_path: Path) -> None:
 
 def test_a_census_of_a_dispatcher_needs_a_device(invoke) -> None:
     """It is said with what to type."""
-    assert "no device is named" in str(invoke("ops", "census", "--static").exception)
+    assert "no device was given" in str(invoke("ops", "census", "--static").exception)
 
 
 @needs_database

@@ -27,7 +27,7 @@ def test_memory_that_is_none_or_too_little_is_refused(text) -> None:
 def test_a_list_of_nothing_is_refused_but_from_a_workflow() -> None:
     """It would be one of everything; an input that nobody filled in is left out."""
     for text in ("", " , "):
-        with pytest.raises(click.BadParameter, match="names nothing"):
+        with pytest.raises(click.BadParameter, match="is an empty list"):
             CommaList().convert(text, None, None)
         assert CommaList(optional=True).convert(text, None, None) == ()
     assert CommaList().convert("a, b", None, None) == ("a", "b")

@@ -92,4 +92,4 @@ def test_a_shard_of_another_sharding_is_noticed(invoke, durations, tmp_path):
     turned = tmp_path / "turned.json"
     turned.write_text(json.dumps({"form": "torchgauge-durations", "seconds": {NOOP: 90.0, SUM: 1.0}}))
     other = invoke("run", *TOY, *quick, *store, "--shard", "2/2", "--durations", str(turned))
-    assert f"sharded otherwise than {run_id}" in other.output
+    assert f"sharded differently from {run_id}" in other.output

@@ -112,7 +112,7 @@ def test_a_chart_needs_two_sides_and_a_number(invoke, store, tmp_path) -> None:
     done = invoke("report", run_id, "--chart", str(chart), "--store", str(store))
     assert done.stdout == ""
     assert isinstance(done.exception, UsageError)
-    assert "is a run without base and head" in done.exception.message
+    assert "is a single run" in done.exception.message
     comparison(tmp_path / "none", [LINEAR], [verdict(LINEAR, Verdict.NOT_COMPARABLE)])
     done = invoke("report", "--chart", str(chart), "--store", str(tmp_path / "none"))
     assert done.exit_code == 0

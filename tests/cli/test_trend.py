@@ -98,6 +98,6 @@ def test_what_was_found_is_kept_unless_it_is_declined(invoke, nightly):
     assert invoke("results", "trend", "--store", str(nightly), "--no-keep").exit_code == 0
     assert read_findings(store) is None
     shown = invoke("results", "trend", "--store", str(nightly))
-    assert "kept for the dashboard in" in shown.output
+    assert "findings for the dashboard are in" in shown.output
     (change,) = read_findings(store).standing()
     assert change.suspect_run == "night-022"

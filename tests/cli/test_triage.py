@@ -75,7 +75,7 @@ def test_since_is_a_run_or_a_time(invoke, store, since, change) -> None:
     ("words", "said"),
     [
         (["--json", "--csv"], "one of --json, --csv and --markdown"),
-        (["--status", "pass"], "unknown status of a failure 'pass'"),
+        (["--status", "pass"], "unknown failure status 'pass'"),
         (["--status", "infra"], "one of: crash, error"),
         (["--device", "fak"], "did you mean fake"),
         (["--suite", "tyo"], "did you mean toy"),

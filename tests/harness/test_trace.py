@@ -70,4 +70,4 @@ def test_a_case_that_fails_has_no_trace_and_says_so(sandbox: Any) -> None:
     words = ("--trace", str(path), *sandbox.quick, "--store", str(sandbox.store_path))
     done = sandbox.run("repro", case, *words)
     assert (done.returncode, path.exists()) == (3, False), done.stderr
-    assert f"no trace of {case}: the case ended as unsupported" in done.stderr
+    assert f"no trace of {case}: status unsupported" in done.stderr

@@ -121,7 +121,7 @@ def test_a_device_that_is_lost_twice_leaves_and_another_takes_over(run, tmp_path
     assert "'npusim.0' is in quarantine since" in listed.stdout, listed.stdout
     released = command("devices", "--release", "npusim")
     assert released.returncode == 0, released.stderr
-    assert released.stdout.startswith("device 'npusim.0' may be used again")
+    assert released.stdout.startswith("device 'npusim.0' is out of quarantine")
     assert not list((tmp_path / "leases").glob("*.quarantine"))
 
 

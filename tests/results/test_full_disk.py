@@ -22,7 +22,7 @@ def test_a_run_that_a_full_disk_did_not_publish_is_published_from_its_journal(
     assert seen["advice"].startswith("torchgauge results publish run-1 --store ")
     assert "unpublished" in seen["list"]["out"]
     assert seen["advice"] in seen["list"]["out"]
-    assert "no row meets the conditions" in seen["query"]["out"]
+    assert "no row matches the conditions" in seen["query"]["out"]
     assert seen["publish"]["code"] == 0, seen["publish"]["out"]
     assert "run-1  complete     2/2  1 crash, 1 pass\n" in seen["list after"]["out"]
     assert "toy/linear" in seen["query after"]["out"]

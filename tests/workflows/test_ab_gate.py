@@ -130,7 +130,7 @@ def test_torchgauge_yml_says_what_to_measure_where(step) -> None:
         ),
         (("--pool", "cpu", "--device", "fake", "--base", "a", "--head", "b"), "no suite"),
         (("toy", "--pool", "cpu", "--base", "a", "--base-python", "b", "--head", "c"), "both given"),
-        (("toy",), "neither --base nor --head"),
+        (("toy",), "without --base or --head"),
         (
             ("toy", "--pool", "cpu", "--device", "fake", "--base", "a", "--head", "b", "--head-sha", "main"),
             "commit",

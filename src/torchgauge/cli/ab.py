@@ -32,26 +32,26 @@ if TYPE_CHECKING:
 @click.command("ab", cls=GroupedCommand)
 @selectors
 @sources
-@click.option("--base", metavar="PYTHON", help="interpreter of the base (default: torchgauge's own)")
-@click.option("--head", metavar="PYTHON", help="interpreter of the head (default: torchgauge's own)")
+@click.option("--base", metavar="PYTHON", help="Python interpreter of the base (default: torchgauge's own)")
+@click.option("--head", metavar="PYTHON", help="Python interpreter of the head (default: torchgauge's own)")
 @click.option("--base-env", multiple=True, metavar="K=V", help="environment variable of the base")
 @click.option("--head-env", multiple=True, metavar="K=V", help="environment variable of the head")
 @click.option("--base-config", metavar="NAME", help="configuration of the base, instead of --config")
 @click.option("--head-config", metavar="NAME", help="configuration of the head, instead of --config")
-@click.option("--base-rev", metavar="REVISION", help="commit or branch of your file, as base")
-@click.option("--head-rev", metavar="REVISION", help="likewise, as head (default: the files as they are)")
-@click.option("--control", is_flag=True, help="A/A run: both sides are equal")
+@click.option("--base-rev", metavar="REVISION", help="commit or branch of your model file, for base")
+@click.option("--head-rev", metavar="REVISION", help="as --base-rev, for head (default: the working tree)")
+@click.option("--control", is_flag=True, help="A/A run: measure head against itself")
 @click.option("--no-control", is_flag=True, help="no A/A pairs")
-@click.option("--policy", metavar="FILE", help="tolerances and what gates (default: the built-in policy)")
+@click.option("--policy", metavar="FILE", help="YAML with tolerances and actions (default: built in)")
 @click.option(
     "--max-launches",
     type=click.IntRange(1),
     default=12,
     show_default=True,
-    help="most launches",
+    help="maximum number of launches",
 )
-@click.option("--max-time", type=Seconds(), help="time limit: no launch may end later (30m, 2h)")
-@click.option("--seed", type=int, help="seed of orders, CPUs and A/A pairs (default: random)")
+@click.option("--max-time", type=Seconds(), help="time limit (30m, 2h), which no launch may exceed")
+@click.option("--seed", type=int, help="seed of launch orders, CPUs and A/A pairs (default: random)")
 @measuring
 @store_option("where results go")
 @click.option(
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     metavar="COMPARISON",
     help="continue this comparison: STORE/comparisons/ID, an id or `latest`",
 )
-@click.option("--estimate", is_flag=True, help="print the duration and detectable change; measure nothing")
+@click.option("--estimate", is_flag=True, help="print duration and detectable change; measure nothing")
 @verbosity
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
@@ -79,7 +79,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     progress = ab_progress(options)
     folder = None
     if options["resume"] and options["estimate"]:
-        raise UsageError("--estimate is only for a new comparison", hint="leave --resume away")
+        raise UsageError("--estimate cannot be used with --resume", hint="leave out --resume")
     if options["resume"]:
         comparison, folder = resumed_comparison(
             resumed_folder(options["store"], options["resume"], "comparisons"),
@@ -162,7 +162,7 @@ def _spec(side: str, options: dict[str, Any]) -> SideSpec:
         *([configuration] if configuration else []),
         *([revision] if revision else []),
     ]
-    as_it_is = "the files as they are" if options["base_rev"] or options["head_rev"] else side
+    as_it_is = "the working tree" if options["base_rev"] or options["head_rev"] else side
     return SideSpec(" ".join(words) or as_it_is, python or "", variables, configuration, revision)
 
 
@@ -170,5 +170,5 @@ def _variable(option: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         shown = f"{name}=***" if equals else text  # a value may be a secret, whatever its name
-        raise UsageError(f"{option} {shown!r} is not an environment variable", hint="write NAME=VALUE")
+        raise UsageError(f"{option} {shown!r} is not a valid NAME=VALUE", hint=f"{option} NAME=VALUE")
     return name, value

@@ -15,16 +15,16 @@ from torchgauge.errors import UsageError
 
 @click.command("bisect")
 @click.argument("model", metavar="SUITE/MODEL")
-@click.option("--device", required=True, help="one device, for example D or D.1")
+@click.option("--device", required=True, help="one device: NAME or NAME.INDEX")
 @click.option("--builds", "file", metavar="FILE", help="YAML with the ordered list of builds, oldest first")
-@click.option("--build", "named", multiple=True, metavar="LABEL=PYTHON", help="a build; oldest first")
+@click.option("--build", "named", multiple=True, metavar="LABEL=PYTHON", help="a build; repeat, oldest first")
 @click.option("--mode", default="inference", show_default=True, help="inference or training")
 @click.option("--config", default="eager", show_default=True, help="one named configuration")
 @click.option("--dtype", default="float32", show_default=True, help="one dtype")
-@click.option("--size", default="small", show_default=True, help="small or full models")
+@click.option("--size", default="small", show_default=True, help="model size: small or full")
 @click.option("--metric", default="latency", show_default=True, help="metric")
-@store_option("for evidence and state")
-@click.option("--fresh", is_flag=True, help="start anew instead of continuing")
+@store_option("store of comparisons and of the search")
+@click.option("--fresh", is_flag=True, help="restart instead of continuing an interrupted search")
 @JSON
 def command(model: str, **options: Any) -> None:
     """Find the build at which SUITE/MODEL became slower or faster.
@@ -42,12 +42,12 @@ def command(model: str, **options: Any) -> None:
     from torchgauge.results.store import Store
 
     if bool(options["file"]) == bool(options["named"]):
-        raise UsageError("no list of builds" if not options["file"] else "two lists of builds",
-                         hint="give --builds FILE, or --build LABEL=PYTHON twice")  # fmt: skip
+        raise UsageError("no builds given" if not options["file"] else "--builds and --build given",
+                         hint="--builds FILE, or --build LABEL=PYTHON twice")  # fmt: skip
     suites, models = suites_and_models((model,))
     if len(models) != 1 or models[0].count("/") != 1 or not all(models[0].split("/")):
-        hint = "torchgauge suites list, then suites show SUITE; of a file of yours: mine.py::model"
-        raise UsageError(f"{model!r} is not a SUITE/MODEL", hint=hint)
+        hint = "torchgauge suites show SUITE lists models; for your own file: mine.py::model"
+        raise UsageError(f"{model!r} is not of the form SUITE/MODEL", hint=hint)
     builds = load_builds(Path(options["file"])) if options["file"] else named_builds(options["named"])
     names = ("device", "mode", "config", "dtype", "size")
     case = QuickCase(models[0], **{name: options[name] for name in names}, word=suites[0])

@@ -12,18 +12,18 @@ from torchgauge.cli.results import STORE
 
 
 @click.command("blockers")
-@click.option("--device", type=CommaList(), default=(), help="devices: D; D1,D2; D.1")
+@click.option("--device", type=CommaList(), default=(), help="device names, comma-separated")
 @STORE
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
-@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: those that the store has)")
+@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: all in the store)")
 @click.option(
     "--path",
     type=click.Choice(["eager", "compiled"]),
     default="eager",
     show_default=True,
-    help="path of the models",
+    help="how the models run",
 )
-@click.option("--census", metavar="FILE", help="another census of models")
+@click.option("--census", metavar="FILE", help="census of models (default: the shipped one)")
 @forms(
     csv="CSV on stdout",
     markdown="Markdown on stdout",
@@ -53,7 +53,7 @@ def command(
     from torchgauge.suites.census.data import load
 
     if not device:
-        raise UsageError("no device is named", hint="--device NAME; torchgauge results list shows the runs")
+        raise UsageError("no device was given", hint="--device NAME; torchgauge results list shows the runs")
     opened, data = Store.open(store), load(Path(census) if census else None)
     known = sorted({each.suite for each in data.models})
     gaps: set[str] = set()
@@ -78,4 +78,4 @@ def _check_suites(suites: tuple[str, ...], known: set[str]) -> None:
 
     for suite in suites:
         if suite not in known:
-            raise UnknownNameError("suite of the census or the store", suite, sorted(known))
+            raise UnknownNameError("suite", suite, sorted(known))

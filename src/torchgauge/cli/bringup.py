@@ -14,14 +14,14 @@ from torchgauge.cli.options import PYTHON
 
 @click.command("bringup")
 @click.option("--device", required=True, metavar="D", help="the device")
-@click.option("--out", required=True, metavar="FOLDER", help="a new folder, or one to continue")
+@click.option("--out", required=True, metavar="FOLDER", help="new folder, or one to continue")
 @click.option("--budget", type=Seconds(), default="30m", show_default=True, help="time budget")
-@click.option("--parts", type=CommaList(), default=(), help="only these parts (default: all)")
+@click.option("--parts", type=CommaList(), default=(), help="only these of the parts above (default: all)")
 @click.option("--checks", type=CommaList(), default=(), help="only these checks: names, globs or /regex/")
 @click.option("--ops", type=CommaList(), default=(), help="only these operators")
-@click.option("--suites", type=CommaList(), default=(), help="models of these suites (toy,timm,huggingface)")
+@click.option("--suites", type=CommaList(), default=(), help="suites (default: toy,timm,huggingface)")
 @click.option("--models", type=CommaList(), default=(), help="only these models")
-@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's)")
+@click.option("--threads", type=THREADS, help="CPU threads of each worker (default: torch's)")
 @PYTHON
 @JSON
 def command(
@@ -37,11 +37,11 @@ def command(
     python: str | None,
     as_json: bool,
 ) -> None:
-    """Bring a device up: ten answers, a report of one page, and a bundle.
+    """Bring up a device: answer ten questions about it, and write a report and a bundle.
 
-    Parts and their first shares: identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models
+    Parts and initial time budgets: identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models
     180 s; then the remaining cases, collectives (two devices) and all_ops. The same command continues an
-    interrupted one. FOLDER contains report.html, report.md, bundle (for a pull request) and the store.
+    interrupted bring-up. FOLDER contains report.html, report.md, bundle (for a pull request) and the store.
 
     Exit codes: 0 all answers are yes, 1 a fault was found, 2 usage, 3 no device or an unknown answer,
     130 interrupted.

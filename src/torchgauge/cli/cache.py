@@ -17,7 +17,7 @@ FOLDER = click.option(
     "--compile-cache",
     "folder",
     metavar="DIR",
-    help="folder (or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
+    help="folder of compiled code (or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
 )
 
 
@@ -45,7 +45,7 @@ def command() -> None:
 @FOLDER
 @JSON
 def list_builds(folder: str | None, as_json: bool) -> None:
-    """List builds with kept code, the last used first.
+    """List builds with kept code, most recently used first.
 
     Example: torchgauge cache list
     """
@@ -66,14 +66,14 @@ def list_builds(folder: str | None, as_json: bool) -> None:
         moment = units.moment(each.used_at)
         click.echo(f"{each.key}  {units.quantity(each.bytes, 'B')}  last used {moment}  {text}{mark}")
     count = counted(len(found), "build")
-    click.echo(f"{count} in {root or 'no folder: compiled code is not kept'}", err=True)
+    click.echo(f"{count}{f' in {root}' if root else ': the compile cache is off'}", err=True)
 
 
 @command.command("clear")
 @click.argument("key", nargs=-1)
 @FOLDER
 def clear(key: tuple[str, ...], folder: str | None) -> None:
-    """Remove the kept code of builds KEY..., or of all; code in use stays.
+    """Remove the kept code of builds KEY..., or of all builds; code in use stays.
 
     Example: torchgauge cache clear
     """
@@ -87,8 +87,8 @@ def clear(key: tuple[str, ...], folder: str | None) -> None:
         if each not in found:
             raise UnknownNameError("build", each, found)
     if found and root is not None and not os.access(root, os.W_OK):
-        raise UsageError(f"{root} cannot be written to", hint="clear it as the user who owns it")
+        raise UsageError(f"no write permission for {root}", hint="run this as the owner of the folder")
     chosen = [build for build in found.values() if not key or build.key in key]
     removed = remove(root, chosen) if root is not None else 0
     busy = sum(build.in_use for build in chosen)
-    click.echo(f"{units.quantity(removed, 'B')} removed" + (f"; left, as in use: {busy}" if busy else ""))
+    click.echo(f"{units.quantity(removed, 'B')} removed" + (f"; kept, in use: {busy}" if busy else ""))

@@ -14,41 +14,41 @@ from torchgauge.counted import counted
 
 
 @click.command("census")
-@click.option("--static", "static", is_flag=True, help="query the dispatcher; nothing runs on the device")
+@click.option("--static", "static", is_flag=True, help="read the dispatcher; run nothing on the device")
 @click.option("--record", is_flag=True, help="run models on a device and record what they dispatch")
 @click.option(
     "--device",
     type=CommaList(),
     default=(),
-    help="of --static and --record: devices, for example D or D1,D2",
+    help="with --static and --record: device names, comma-separated",
 )
-@click.option("--suite", type=CommaList(), default=(), help="suites (default: all that are there)")
+@click.option("--suite", type=CommaList(), default=(), help="suites (default: all)")
 @click.option("--models", "--model", "models", type=CommaList(), default=(), help="names, globs or /regex/")
 @click.option("--mode", type=CommaList(), default=(), help="inference,training (default: both)")
-@click.option("--dtype", type=CommaList(), default=(), help="of the models (to record: float32)")
+@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: all; to record: float32)")
 @click.option("--path", "paths", type=CommaList(), default=(), help="eager,compiled (default: both)")
-@click.option("--received", is_flag=True, help="rank what reaches a backend without composite operators")
+@click.option("--received", is_flag=True, help="rank operators left after decomposition of composites")
 @click.option("--top", type=click.IntRange(0), default=30, show_default=True, help="operators shown; 0: all")
-@click.option("--data", metavar="FILE", help="another census")
-@click.option("--out", metavar="FILE", help="of --record: output file, extended if it exists")
-@click.option("--timeout", type=Seconds(), help="of --record: deadline of one recording (600)")
+@click.option("--data", metavar="FILE", help="census file (default: the shipped one)")
+@click.option("--out", metavar="FILE", help="with --record: output file; an existing file is extended")
+@click.option("--timeout", type=Seconds(), help="with --record: timeout of one recording (default: 600 s)")
 @PYTHON
-@store_option("where --static is kept")
-@click.option("--csv", "as_csv", is_flag=True, help="every operator as CSV on stdout")
+@store_option("store for results of --static")
+@click.option("--csv", "as_csv", is_flag=True, help="print every operator as CSV on stdout")
 @JSON
 def command(static: bool, record: bool, **options: Any) -> None:
     """Count operators: those that models dispatch, or (--static) that a device has.
 
-    Without --static and --record, the shipped census or that of --data is shown.
+    Without --static and --record, the census of --data or the shipped one is shown.
 
     Example: torchgauge ops census --suite timm --mode training --path eager
     """
     from torchgauge.errors import UsageError
 
     if static and record:
-        raise UsageError("--static and --record are two kinds of census", hint="name one of them")
+        raise UsageError("--static and --record were both given", hint="pass one of them")
     if (static or record) and not options["device"]:
-        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+        raise UsageError("no device was given", hint="--device NAME; torchgauge devices lists them")
     if static:
         _static(options)
     elif record:
@@ -69,7 +69,7 @@ def _static(options: dict[str, Any]) -> None:
     found = []
     for name, each in devices.items():
         if each.torch_type is None:
-            raise UsageError(f"device {name!r} does not run torch", hint="name a device of torch")
+            raise UsageError(f"device {name!r} has no torch device type", hint="--device with one of torch")
         found.append(static_census(there.path, each.torch_type))
     for census in found:
         kept = keep(census, options["store"])
@@ -85,9 +85,9 @@ def _record(options: dict[str, Any]) -> None:
     from torchgauge.harness.census.record import DEADLINE_S, Wanted, record
 
     if len(options["device"]) != 1:
-        raise UsageError("a census is recorded on one device", hint="--device NAME")
+        raise UsageError("--record requires exactly one device", hint="--device NAME")
     if not options["out"]:
-        raise UsageError("no file is named for the census", hint="--out FILE.json.gz")
+        raise UsageError("--record requires an output file", hint="--out FILE.json.gz")
     chosen = {"modes": options["mode"], "dtypes": options["dtype"], "paths": options["paths"]}
     wanted = Wanted(
         device=options["device"][0],
@@ -101,8 +101,8 @@ def _record(options: dict[str, Any]) -> None:
     data = record(wanted, out, lambda line: click.echo(line, err=True))
     problems = sum(bool(each.problem) for each in data.models)
     click.echo(
-        f"{out}: {counted(len(data.models), 'entry')} of models, {problems} of them could not be recorded; "
-        f"{counted(len(data.opinfo), 'operator has', 'operators have')} samples in PyTorch's database",
+        f"{out}: {counted(len(data.models), 'model entry', 'model entries')}, {problems} not recorded; "
+        f"{counted(len(data.opinfo), 'operator has', 'operators have')} OpInfo samples",
         err=True,
     )
 

@@ -24,28 +24,28 @@ SIDE = "torch, system, machine, environment, device or configuration"
 
 @click.command("claim")
 @click.argument("words", nargs=-1)
-@click.option("--list", "listing", is_flag=True, help="list the claims and what was published")
+@click.option("--list", "listing", is_flag=True, help="list the claims and their published statements")
 @click.option("--file", "files", multiple=True, metavar="FILE", help="YAML with claims of your own")
 @STORES
-@click.option("--suite", "suites", type=CommaList(), help="suites that count; `all` is every suite of models")
+@click.option("--suite", "suites", type=CommaList(), help="suites to check; `all`: every suite of models")
 @click.option("--device", "devices", type=CommaList(), help="devices, each with a verdict")
 @click.option("--config", "configurations", type=CommaList(), help="configurations, each with a verdict")
-@click.option("--models", type=CommaList(), help="names, globs or /regex/ instead of the claim's tier")
-@click.option("--tier", type=click.Choice(["smoke", "standard", "full"]), help="models that count")
+@click.option("--models", type=CommaList(), help="model names, globs or /regex/, instead of the claim's tier")
+@click.option("--tier", type=click.Choice(["smoke", "standard", "full"]), help="tier of models")
 @click.option("--mode", help="inference or training")
-@click.option("--dtype", help="element type, such as float32")
-@click.option("--size", type=click.Choice(["small", "full"]), help="small or full models")
+@click.option("--dtype", help="dtype, such as float32")
+@click.option("--size", type=click.Choice(["small", "full"]), help="model size")
 @click.option("--torch", "torch", help="glob over versions of torch (default: the newest)")
 @click.option("--system", help="glob over operating systems, such as Linux")
-@click.option("--machine", help="glob over classes of machine")
-@click.option("--base", metavar="KEY=GLOB,...", help=f"base: {SIDE}")
-@click.option("--head", metavar="KEY=GLOB,...", help="head, as --base")
+@click.option("--machine", help="glob over machine classes")
+@click.option("--base", metavar="KEY=GLOB,...", help=f"rows of the base, by {SIDE}")
+@click.option("--head", metavar="KEY=GLOB,...", help="rows of the head, as --base")
 @click.option("--since", callback=since, help="exclude older runs: 2026-08-01, or 90d")
-@click.option("--minimum", type=click.IntRange(1), help="fewest models for a verdict")
+@click.option("--minimum", type=click.IntRange(1), help="minimum number of models for a verdict")
 @click.option("--all", "every", is_flag=True, help="list every model")
 @forms(markdown="Markdown on stdout")
 def command(words: tuple[str, ...], **options: Any) -> None:
-    """Check a published claim, named by WORDS or its name, against what stores hold.
+    """Check a published claim against stored results; WORDS are its name or words of its text.
 
     Runs nothing. Options replace the selection of the claim file.
 
@@ -62,7 +62,9 @@ def command(words: tuple[str, ...], **options: Any) -> None:
     known = (*own, *(claim for claim in bundled_claims() if claim.name not in {each.name for each in own}))
     if options["listing"]:
         if asked:
-            raise UsageError(f"--list shows every claim, and {asked!r} names one", hint="leave out either")
+            raise UsageError(
+                "--list prints every claim and accepts no name", hint=f"leave out --list or {asked!r}"
+            )
         _list(known, as_json=options["form"] == "json")
         return
     sys.exit(_answer([_asked(claim, options) for claim in _chosen(asked, own, known)], options))
@@ -89,7 +91,7 @@ def _chosen(asked: str, own: tuple[Claim, ...], known: tuple[Claim, ...]) -> tup
         return of_file if of_file and not named else (find_claim(asked, known),)
     if own:
         return own
-    raise UsageError("no claim is named", hint="torchgauge results claim --list")
+    raise UsageError("no claim was given", hint="torchgauge results claim --list")
 
 
 def _answer(claims: list[Claim], options: dict[str, Any]) -> int:
@@ -129,7 +131,7 @@ def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
         question = replace(question, minimum=options["minimum"])
     if (options["base"] or options["head"]) and question.sides is None:
         raise UsageError(
-            f"{claim.name} does not compare two sides", hint="--torch, --system or --machine select rows"
+            f"{claim.name} does not compare two sides", hint="select rows by --torch, --system or --machine"
         )
     if options["base"]:
         question = replace(question, base=_side("base", options["base"]))

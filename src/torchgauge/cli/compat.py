@@ -24,21 +24,19 @@ FORMS = ("text", "markdown", "csv", "json", "html")
     "--device",
     type=CommaList(),
     default=(),
-    help="columns: D1,D2 or D@TORCH_VERSION (default: every device in the stores, with its newest torch)",
+    help="devices, as DEVICE or DEVICE@TORCH_VERSION (default: all in the stores, with their newest torch)",
 )
 @STORES
 @click.option(
     "--what",
     type=CommaList(),
     default=("all",),
-    help="capabilities, operators, models, or all (default: all)",
+    help="sections: capabilities, operators, models, or all (default: all)",
 )
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True)
 @click.option("--out", metavar="FILE", help="write to FILE instead of standard output")
 @click.option("--only-differences", is_flag=True, help="only rows in which devices differ")
-@click.option(
-    "--expand", is_flag=True, help="text and markdown: a line for each check, dtype or configuration"
-)
+@click.option("--expand", is_flag=True, help="text and markdown: one line per check, dtype or configuration")
 def command(**options: Any) -> None:
     """Compare what devices can do, from rows of check, ops and run in one or several stores.
 

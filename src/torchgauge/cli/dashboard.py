@@ -10,9 +10,9 @@ from torchgauge.cli.option_values import named
 from torchgauge.counted import counted
 
 VERBS = {
-    "build": ("torchgauge.cli.dashboard:build", "build the site of stores"),
+    "build": ("torchgauge.cli.dashboard:build", "build the site from stores"),
     "serve": ("torchgauge.cli.dashboard:serve", "serve a built site on this machine"),
-    "publish": ("torchgauge.cli.publish", "keep a store's history and the site"),
+    "publish": ("torchgauge.cli.publish", "build the site, and fail if the history shrank"),
 }
 
 
@@ -24,7 +24,7 @@ def command() -> None:
 @click.command("build")
 @click.argument("stores", nargs=-1, metavar="[STORE]...", callback=named)
 @click.option("--out", default="site", show_default=True, help="the folder of the site")
-@click.option("--now", help="time from which ages count, ISO 8601 (default: now)")
+@click.option("--now", help="time at which the age of results is computed, ISO 8601 (default: now)")
 @click.option(
     "--base-url",
     default="",
@@ -33,7 +33,7 @@ def command() -> None:
 )
 @JSON
 def build(stores: tuple[str, ...], out: str, now: str | None, base_url: str, as_json: bool) -> None:
-    """Build the site of each STORE together (default: ./torchgauge-results).
+    """Build one site from all STOREs (default: ./torchgauge-results).
 
     An existing site stays until the new one is complete. A run in several stores counts once.
 
@@ -66,14 +66,14 @@ def _seconds(text: str) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"--now {text}: not a date and a time", hint="--now 2026-01-31T06:00:00") from None
+        raise UsageError(f"--now {text} is not an ISO 8601 date", hint="--now 2026-01-31T06:00:00") from None
     return moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp()
 
 
 @click.command("serve")
 @click.argument("site", default="site")
 @click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 selects a free port"
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="port; 0: any free port"
 )
 def serve(site: str, port: int) -> None:
     """Serve a built SITE on 127.0.0.1 until Ctrl-C.

@@ -21,7 +21,7 @@ from torchgauge.cli.options import EXECUTOR_OPTION, PYTHON
 )
 @click.option("--device", default="", help="with --import-safety: only the packages of this device")
 @click.option("--release", metavar="DEVICE", default="", help="take this device out of quarantine")
-@click.option("--executor", default="", help="devices of this executor (local, slurm), with their runs")
+@click.option("--executor", default="", help="list devices of this executor (local, slurm) and their runs")
 @EXECUTOR_OPTION
 @PYTHON
 @JSON
@@ -49,7 +49,7 @@ def command(
         return
     if device and not import_safety:
         raise UsageError(
-            "--device goes with --import-safety", hint=f"torchgauge doctor --device {device} prints details"
+            "--device requires --import-safety", hint=f"torchgauge doctor --device {device} prints details"
         )
     if import_safety:
         sys.exit(_import_safety(interpreter(python).path, device, as_json))
@@ -107,7 +107,7 @@ def _release(name: str, as_json: bool) -> None:
     if as_json:
         say_json(to_plain(found))
     else:
-        click.echo(f"device '{found.device}' may be used again; it was {found.words}")
+        click.echo(f"device '{found.device}' is out of quarantine; it was {found.words}")
 
 
 def _list(python: str | None, as_json: bool) -> None:

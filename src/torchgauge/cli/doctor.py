@@ -13,12 +13,12 @@ from torchgauge.cli.options import PYTHON, store_option
 
 
 @click.command("doctor")
-@click.option("--device", help="calibrate this device and judge the machine")
+@click.option("--device", help="calibrate this device and judge whether the machine is fit to measure")
 @PYTHON
 @store_option("store of calibrations")
-@click.option("--threads", type=THREADS, help="threads of the worker (default: torch's own)")
+@click.option("--threads", type=THREADS, help="CPU threads of the worker (default: torch's)")
 @click.option(
-    "--timeout", type=FiniteRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
+    "--timeout", type=FiniteRange(0.1), help="timeout in seconds (default: probe 120, each part 30)"
 )
 @click.option("--quick", is_flag=True, help="fewer samples")
 @click.option("--no-calibration", is_flag=True, help="skip calibration")

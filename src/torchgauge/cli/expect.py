@@ -25,16 +25,16 @@ _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 @STORES
 @click.option("--device", type=CommaList(), default=(), help="devices by name (default: all in the stores)")
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only rows of these suites")
-@click.option("--file", "own", metavar="FILE", help="another file of expectations")
+@click.option("--file", "own", metavar="FILE", help="expectations file (default: the shipped one)")
 @click.option("--out", metavar="DIR", help="write changed files to DIR as DEVICE.yaml")
-@click.option("--in-place", is_flag=True, help="rewrite the files themselves")
-@click.option("--dry-run", is_flag=True, help="only show the diff (default)")
+@click.option("--in-place", is_flag=True, help="overwrite the expectations files")
+@click.option("--dry-run", is_flag=True, help="show the diff; write nothing (default)")
 @click.option(
     "--runs",
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="newest runs of a case that must agree",
+    help="number of newest runs of a case that must agree",
 )
 @click.option("--once", is_flag=True, help="as --runs 1")
 @click.option(
@@ -42,7 +42,7 @@ _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
     "links",
     multiple=True,
     metavar="URL|CLUSTER=URL",
-    help="link of new entries, for all or for one cluster of `results triage`",
+    help="issue that explains new entries: all of them, or one cluster of `results triage`",
 )
 @click.option("--prune", is_flag=True, help="also remove pattern entries that match no measured case")
 def command(own: str | None, out: str | None, in_place: bool, dry_run: bool, **options: Any) -> None:
@@ -60,7 +60,7 @@ def command(own: str | None, out: str | None, in_place: bool, dry_run: bool, **o
     from torchgauge.results.triage.reading import Wanted
 
     if sum((out is not None, in_place, dry_run)) > 1:
-        raise UsageError("several places were given", hint="one of --out, --in-place and --dry-run")
+        raise UsageError("several outputs were given", hint="one of --out, --in-place and --dry-run")
     ask = _ask(options["links"], prune=options["prune"])
     runs = 1 if options["once"] else options["runs"]
     evidence = read_evidence(options["stores"], Wanted((), options["suites"]), runs)
@@ -73,7 +73,7 @@ def command(own: str | None, out: str | None, in_place: bool, dry_run: bool, **o
         _refuse_unlinked(found)
         _write([each for each in found if each.changed], Path(out) if out is not None else None)
     elif any(each.changed for each in found):
-        click.echo("nothing was written: --in-place or --out DIR writes", err=True)
+        click.echo("nothing was written; try: --in-place or --out DIR", err=True)
     raise SystemExit(3 if evidence.gaps else 0)
 
 
@@ -85,10 +85,14 @@ def _ask(links: tuple[str, ...], *, prune: bool):  # type: ignore[no-untyped-def
     by_cluster = {found[1]: found[2] for text in links if (found := _OF_CLUSTER.fullmatch(text))}
     for_all = [text for text in links if not _OF_CLUSTER.fullmatch(text)]
     if len(for_all) > 1:
-        raise UsageError("two links for all entries", hint="--link URL once, or --link CLUSTER=URL for each")
+        raise UsageError(
+            "several --link URLs for all entries", hint="one --link URL, or --link CLUSTER=URL each"
+        )
     for link in (*for_all, *by_cluster.values()):
         if not re.fullmatch(r"https?://\S+", link) or not link.isprintable():
-            raise UsageError(f"{link!r} is not a link", hint="--link https://example.org/issues/42")
+            raise UsageError(
+                f"{link!r} is not an http or https URL", hint="--link https://example.org/issues/42"
+            )
     date = f"{utc(SYSTEM_CLOCK.now()):%Y-%m-%d}"
     return Ask(date, for_all[0] if for_all else "", by_cluster, prune)
 
@@ -110,21 +114,21 @@ def _files(
             file = read_file(path)
             if wanted and wanted != (file.table.device,):
                 raise UsageError(
-                    f"{own} is about {file.table.device!r}",
-                    hint="leave --device out, or name this one",
+                    f"{own} contains expectations of device {file.table.device!r}",
+                    hint="leave out --device",
                 )
             return [file]
         if len(wanted) != 1:
-            raise UsageError(f"{own} does not exist", hint="--device NAME names the device of a new file")
+            raise UsageError(f"{own} does not exist", hint="--device NAME for a new file")
         return [new_file(wanted[0], path)]
     files = []
     for device in wanted or there:
         if not _DEVICE.fullmatch(device):
-            raise UsageError(f"{device!r} is not the name of a file", hint="--file FILE names one")
+            raise UsageError(f"device name {device!r} cannot be a file name", hint="--file FILE")
         bundled = bundled_file(device)
         if bundled is None and in_place:
             raise UsageError(
-                f"no file about {device!r} ships with torchgauge", hint="--file FILE --device NAME makes one"
+                f"torchgauge ships no expectations for device {device!r}", hint="--file FILE --device NAME"
             )
         files.append(read_file(bundled) if bundled else new_file(device, Path(f"{device}.yaml")))
     return files
@@ -175,7 +179,7 @@ def _write(found: list[Proposal], folder: Path | None) -> None:
     from torchgauge.suites.expectations import load_expectations
 
     if folder is not None and not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder", hint="--out DIR names one that exists")
+        raise UsageError(f"{folder} is not a folder", hint="--out with an existing folder")
     for each in found:
         path = each.file.path if folder is None else folder / f"{each.file.table.device}.yaml"
         if not path.parent.is_dir():

@@ -31,7 +31,7 @@ def command(
     as_json: bool,
     **words: str,
 ) -> None:
-    """Turn verdicts into an exit code: 0 decided, 1 worse, 3 unknown.
+    """Turn verdicts into an exit code: 0 decided and not worse, 1 worse, 3 unknown.
 
     COMPARISON is a run of `torchgauge ab`, or `latest`. Two names, devices or configurations are
     compared as in `torchgauge compare`.
@@ -86,8 +86,8 @@ def _of_comparison(store: str, name: str, rules: Policy | None) -> tuple[GateRes
     plan, found = folder.plan(), folder.findings()
     if plan.pairs and all(pair.control for pair in plan.pairs):
         raise UsageError(
-            f"A/B run {folder.run_id} compared head with itself: no pair gates",
-            hint="name another comparison; torchgauge results noise shows the results of A/A runs",
+            f"A/B run {folder.run_id} compared head with itself (A/A), so no verdict can be gated",
+            hint="pass another comparison; torchgauge results noise shows A/A runs",
         )
     verdicts, state = found.verdicts, found.state
     judged = {verdict.pair_key for verdict in verdicts}

@@ -16,7 +16,7 @@ from torchgauge.counted import counted
 @click.option(
     "--format", "form",
     type=click.Choice(("dynamo-csv", "hud-v3", "torchbench-json")),
-    help="format of the files (default: by name and content)",
+    help="format of the files (default: detected from name and content)",
 )  # fmt: skip
 @click.option("--suite", default="", help="suite, if missing in the files")
 @click.option("--mode", default="", help="mode, if missing in the files")
@@ -24,7 +24,7 @@ from torchgauge.counted import counted
 @click.option("--device", default="", help="device, instead of that in the files")
 @click.option("--config", default="", help="configuration, if missing in the files")
 @click.option("--ignore-columns", type=CommaList(), default=(), help="CSV columns to ignore")
-@store_option("where the run goes")
+@store_option("store of the new run")
 def command(
     files: tuple[str, ...],
     form: str | None,

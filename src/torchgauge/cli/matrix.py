@@ -42,23 +42,23 @@ def _axis(name: str) -> Callable[[Command], Command]:
 @_axis("torch")
 @_axis("transformers")
 @_axis("timm")
-@click.option("--python", "builds", multiple=True, metavar="NAME=PATH", help="your own build, as a cell")
-@click.option("--baseline", default="", metavar="CELL", help="baseline (default: the first)")
-@click.option("--environments", metavar="DIR", help="where environments are kept (default: the user's cache)")
-@click.option("--dry-run", is_flag=True, help="print downloads and environments; make nothing")
+@click.option("--python", "builds", multiple=True, metavar="NAME=PATH", help="your own build, as one cell")
+@click.option("--baseline", default="", metavar="CELL", help="cell to compare with (default: the first)")
+@click.option("--environments", metavar="DIR", help="folder of environments (default: in the user's cache)")
+@click.option("--dry-run", is_flag=True, help="print downloads and environments; install nothing")
 @click.option("--max-launches", type=click.IntRange(MIN_LAUNCHES), default=12, show_default=True,
-              help="most launches of each cell")  # fmt: skip
-@click.option("--max-time", type=Seconds(), help="time limit: no launch may end later (30m, 2h)")
-@click.option("--seed", type=int, default=0, help="seed of orders and CPUs (default: random)")
-@click.option("--policy", metavar="FILE", help="tolerances (default: the built-in policy)")
+              help="maximum number of launches per cell")  # fmt: skip
+@click.option("--max-time", type=Seconds(), help="time limit (30m, 2h), which no launch may exceed")
+@click.option("--seed", type=int, default=0, help="seed of launch orders and CPUs (default: random)")
+@click.option("--policy", metavar="FILE", help="YAML with tolerances (default: built in)")
 @measuring
 @store_option("where results go")
-@click.option("--fresh", is_flag=True, help="start anew instead of continuing")
-@click.option("--show", metavar="ID", help="show a stored matrix (`latest`); measure nothing")
+@click.option("--fresh", is_flag=True, help="restart instead of continuing an interrupted matrix")
+@click.option("--show", metavar="ID", help="show this stored matrix (or `latest`); measure nothing")
 @click.option("--beside", multiple=True, metavar="NAME=FILE",
-              help="JSON of a matrix of another machine, shown without a verdict")  # fmt: skip
-@click.option("--markdown", metavar="FILE", help="write the page to this file")
-@click.option("--svg", metavar="FILE", help="write the picture to this file")
+              help="`matrix --json` file of another machine, shown without a verdict")  # fmt: skip
+@click.option("--markdown", metavar="FILE", help="write the table as Markdown to this file")
+@click.option("--svg", metavar="FILE", help="write the chart as SVG to this file")
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure several versions of torch, transformers or timm in turns on one machine.
@@ -88,10 +88,10 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     table = table_of(matrix.store, matrix.state)
     _show(table, others, options)
     if not table.complete:
-        aside(["not complete; repeat the command to continue"])
+        aside(["incomplete; try: the same command again, which continues"])
     empty = [column.label for column in table.columns if column.nothing]
     if empty:
-        aside([f"no results of {', '.join(empty)}: the reason is in its column"])
+        aside([f"no results of {', '.join(empty)}; the table shows the reason"])
     sys.exit(130 if interrupted else 1 if table.differ else 0 if table.complete and not empty else 3)
 
 
@@ -103,7 +103,7 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:
     cells = cells_of({name: options[name] for name in AXES}, options["builds"], options["baseline"])
     settings, provenance = settings_of(options)
     if not settings.accuracy:
-        raise UsageError("--no-accuracy: unchecked results are not compared", hint="leave it out")
+        raise UsageError("--no-accuracy: a matrix compares checked results", hint="leave out --no-accuracy")
     policy = str(Path(options["policy"]).absolute()) if options["policy"] else ""
     read_policy(policy)
     return MatrixRequest(
@@ -150,7 +150,7 @@ def _others(named: tuple[str, ...]) -> dict[str, Table]:
         name, equals, file = text.partition("=")
         if not (name and equals and file):
             raise UsageError(
-                f"{text!r} is not a matrix", hint="--beside NAME=FILE, FILE from `matrix --json`"
+                f"--beside {text!r} is not NAME=FILE", hint="--beside NAME=FILE, FILE from `matrix --json`"
             )
         try:
             found[name] = read_table(Path(file).read_text(encoding="utf-8"))

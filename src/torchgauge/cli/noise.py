@@ -43,16 +43,16 @@ def command(context: click.Context, store: str, runner_class: str | None, as_jso
 @STORE
 @CLASS
 @click.option(
-    "--launches", type=click.IntRange(1), default=4, show_default=True, help="launches of a comparison"
+    "--launches", type=click.IntRange(1), default=4, show_default=True, help="launches per comparison"
 )
-@click.option("--output", metavar="FILE", help="write the policy there instead of to standard output")
+@click.option("--output", metavar="FILE", help="write the policy to FILE instead of standard output")
 @JSON
 def suggest_policy(
     store: str, runner_class: str | None, launches: int, output: str | None, as_json: bool
 ) -> None:
     """Print a policy with tolerances from the noise of each case.
 
-    Needs ten A/A launches of a case.
+    Requires ten A/A launches of a case.
 
     Example: torchgauge results noise suggest --output policy.yaml
     """
@@ -71,7 +71,7 @@ def suggest_policy(
         return
     path = Path(output)
     if path.exists():
-        raise UsageError(f"{path} exists", hint="name a new file; existing files are not overwritten")
+        raise UsageError(f"{path} exists", hint="pass a new file; existing files are not overwritten")
     path.write_text(text, encoding="utf-8")
     click.echo(f"wrote {path}", err=True)
 

@@ -17,24 +17,24 @@ from torchgauge.cli.options import EXPECTATIONS, PYTHON, store_option
 from torchgauge.cli.verbosity import run_progress, verbosity
 
 VERBS = {
-    "judge": ("torchgauge.cli.ops:judge", "judge operators on a device against the host"),
-    "census": ("torchgauge.cli.census", "operators that models need, or that a device has"),
-    "blockers": ("torchgauge.cli.blockers", "operators to implement next, by the models they unblock"),
+    "judge": ("torchgauge.cli.ops:judge", "test operators on a device against the host CPU"),
+    "census": ("torchgauge.cli.census", "count operators that models use or a device implements"),
+    "blockers": ("torchgauge.cli.blockers", "rank missing operators by the models that each unblocks"),
 }
 
 
 @click.group("ops", cls=LazyGroup, sections={"Commands": VERBS})
 def command() -> None:
-    """Judge PyTorch's operators on a device, count those that models need, and rank what to implement."""
+    """Test PyTorch's operators on a device, count those that models use, and rank the missing ones."""
 
 
 @click.command("judge", cls=GroupedCommand)
-@click.option("--device", type=CommaList(), default=(), help="devices: D; D1,D2; D.1")
+@click.option("--device", type=CommaList(), default=(), help="device names or NAME.INDEX, comma-separated")
 @click.option("--tier", default="smoke", show_default=True, help="smoke (fifty operators) or full (all)")
 @click.option(
-    "--ops", "patterns", type=CommaList(), default=(), help="names, globs or /regex/ instead of a tier"
+    "--ops", "patterns", type=CommaList(), default=(), help="names, globs or /regex/; overrides --tier"
 )
-@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: all that PyTorch lists)")
+@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: all that OpInfo lists)")
 @click.option(
     "--variant",
     type=CommaList(),
@@ -46,20 +46,20 @@ def command() -> None:
     type=click.IntRange(0),
     default=8,
     show_default=True,
-    help="PyTorch samples per case (0: all)",
+    help="OpInfo samples per case (0: all)",
 )
-@click.option("--shard", default="1/1", help="i/n: the i-th of n parts")
-@click.option("--timeout", type=FiniteRange(0.1), help="deadline of one case in seconds (60)")
-@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's)")
+@click.option("--shard", default="1/1", help="i/n: only the i-th of n parts")
+@click.option("--timeout", type=FiniteRange(0.1), help="timeout of one case in seconds (default: 60)")
+@click.option("--threads", type=THREADS, help="CPU threads of each worker (default: torch's)")
 @EXPECTATIONS
 @PYTHON
 @store_option("where results go")
 @click.option("--resume", metavar="RUN", help="continue this run: STORE/runs/ID, an id or `latest`")
-@click.option("--script", metavar="CASE", help="only print a script for this case")
+@click.option("--script", metavar="CASE", help="print a Python script that reproduces this case; run nothing")
 @verbosity
 @JSON
 def judge(**options: Any) -> None:
-    """Judge PyTorch's operators on devices against the host, with PyTorch's samples and tolerances.
+    """Test PyTorch's operators on devices against the host CPU, with PyTorch's samples and tolerances.
 
     Example: torchgauge ops judge --device DEVICE --tier full --dtype float32,bfloat16
     """

@@ -28,7 +28,7 @@ class CommaList(click.ParamType[tuple[str, ...]]):
             return (str(value),)  # one regular expression, whatever commas it holds
         found = tuple(item.strip() for item in str(value).split(",") if item.strip())
         if not found and not self.optional:
-            self.fail(f"{value!r} names nothing; leave the option out for its default", param, ctx)
+            self.fail(f"{value!r} is an empty list; leave the option out for its default", param, ctx)
         return found
 
 
@@ -60,7 +60,7 @@ def named(_context: click.Context, parameter: click.Parameter, value: Any) -> An
     """
     if "" in (value if isinstance(value, tuple) else (value,)):
         option = next((each for each in parameter.opts if each.startswith("--")), "")
-        raise UsageError(f"{option or 'STORE'} names no folder", hint=f"{option} DIR".strip())
+        raise UsageError(f"{option or 'STORE'} is empty, but must be a folder", hint=f"{option} DIR".strip())
     return value
 
 
@@ -92,7 +92,7 @@ class Bytes(click.ParamType[int]):
         size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
         if size < self.least:
             self.fail(
-                f"{value!r} is less than the {self.least >> 20} MiB that any worker takes; try: 4G or 512M",
+                f"{value!r} is less than the {self.least >> 20} MiB that a worker needs; try: 4G or 512M",
                 param,
                 ctx,
             )
@@ -118,7 +118,7 @@ def since(_context: click.Context, _parameter: click.Parameter, value: str | Non
     """The option of that name where it is nothing but a time; 0 where it is not given."""
     found = moment_of(value) if value else 0.0
     if found is None:
-        raise click.BadParameter(f"{value!r} is neither a date nor a number of days; try: 90d")
+        raise click.BadParameter(f"{value!r} is neither a date nor a number of days; try: 2026-08-01 or 90d")
     return found
 
 

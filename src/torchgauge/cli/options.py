@@ -31,39 +31,39 @@ STORES = click.option(
     default=("./torchgauge-results",),
     show_default=True,
     callback=named,
-    help="a store to read; repeatable",
+    help="store to read; repeatable",
 )
 """The stores that a command reads together."""
 
 PYTHON = click.option(
     "--python",
     metavar="PATH",
-    help="interpreter of the workers, or its environment (default: torchgauge's own)",
+    help="Python interpreter or environment of the workers (default: torchgauge's own)",
 )
 
 NO_FALLBACK_CHECK = click.option(
     "--no-fallback-check",
     is_flag=True,
-    help="skip the check for host fallbacks",
+    help="skip the check for operators that fall back to the host CPU",
 )
 
 
 ATTEMPTS = click.option(
     "--attempts",
     type=click.IntRange(1, 100),
-    help="attempts per case (1)",
+    help="attempts per case (default: 1)",
 )
 
 MIXED_VERSIONS = click.option(
     "--mixed-versions",
     is_flag=True,
-    help="allow several versions of torch and torchgauge",
+    help="accept parts of one run from different versions of torch or torchgauge",
 )
 
 DURATIONS = click.option(
     "--durations",
     metavar="PATH",
-    help="store or file of `plan --save-durations`, for equal shards",
+    help="recorded durations that balance the shards: a store, or a file of `plan --save-durations`",
 )
 
 
@@ -76,23 +76,23 @@ def selectors(command: Command) -> Command:
     """Suites and the filters on their cases."""
     options = [
         click.argument("suite", nargs=-1),
-        _list("--suite more_suites", "suites, as SUITE; `all`: every suite"),
-        _list("--device", "devices: D; D1,D2; D.1; `all`"),
-        _list("--models", "names, globs or /regex/ instead of a tier"),
+        _list("--suite more_suites", "suites, in addition to SUITE; `all`: every suite"),
+        _list("--device", "device names or NAME.INDEX, comma-separated; `all`: every device"),
+        _list("--models", "model names, globs or /regex/; overrides --tier"),
         _list(
             "--mode",
-            "inference,training,... (default: the model's, else inference)",
+            "modes: inference,training,... (default: the model's, else inference)",
         ),
         _list(
             "--config",
-            "configurations; an unknown name lists all (default: the model's, else eager,inductor)",
+            "configurations; an unknown name prints the list (default: the model's, else eager,inductor)",
         ),
         _list(
             "--dtype",
             "float32,bfloat16,float16,amp (bfloat16),amp_float16 (default: the model's, else float32)",
         ),
-        click.option("--tier", default="smoke", help="smoke, standard or full (smoke)"),
-        click.option("--size", default="small", help="small or full models (small)"),
+        click.option("--tier", default="smoke", help="models: smoke, standard or full (default: smoke)"),
+        click.option("--size", default="small", help="model size: small or full (default: small)"),
         click.option(
             "--batch-profile",
             help="small or pytorch batches (default: as --size)",
@@ -107,8 +107,8 @@ def selectors(command: Command) -> Command:
             type=click.IntRange(2, MOST_PROCESSES),
             help="ranks of distributed models (default: the model's)",
         ),
-        click.option("--pretrained", is_flag=True, help="published weights; may download them"),
-        click.option("--shard", default="1/1", help="i/n: the i-th of n parts (1/1)"),
+        click.option("--pretrained", is_flag=True, help="use published weights, which may be downloaded"),
+        click.option("--shard", default="1/1", help="i/n: only the i-th of n parts (default: 1/1)"),
     ]
     return _apply(options, command)
 
@@ -146,7 +146,7 @@ def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value:
     path = _absolute(value)
     if path is not None and not os.path.isdir(path):  # noqa: PTH112  links are kept as typed
         raise UsageError(
-            f"--torchbench {value}: there is no such folder",
+            f"--torchbench {value}: no such folder",
             hint="torchgauge suites fetch torchbench --into DIR, then --torchbench DIR",
         )
     if path is not None:
@@ -177,27 +177,27 @@ def measuring(command: Command) -> Command:
         click.option(
             "--threads",
             type=THREADS,
-            help="threads of each worker (default: torch's, one CPU free)",
+            help="CPU threads of each worker (default: torch's, but one CPU stays free)",
         ),
         click.option(
             "--precision",
             type=FiniteRange(0.0001, 1.0),
-            help="relative half-width of the interval (0.01)",
+            help="target relative half-width of the confidence interval (default: 0.01)",
         ),
         click.option(
             "--measure-seconds",
             type=FiniteRange(0.01),
-            help="seconds of measuring per case (2 in campaigns, else 3)",
+            help="seconds of measuring per case (default: 2 in run and ci run, else 3)",
         ),
         click.option(
             "--timeout",
             type=FiniteRange(0.1),
-            help="deadline of every phase, in seconds",
+            help="timeout of every phase, in seconds",
         ),
         click.option(
             "--memory-limit",
             type=Bytes(LEAST_WORKER),
-            help="memory limit of a worker, such as 4G (default: 90 % of free)",
+            help="memory limit of a worker, such as 4G (default: 90 % of free memory)",
         ),
         click.option("--no-accuracy", is_flag=True, help="skip accuracy checks"),
         click.option("--no-memory-probe", is_flag=True, help="skip peak memory"),
@@ -211,13 +211,13 @@ QUIET_WAIT = click.option(
     "--quiet-wait",
     metavar="SECONDS",
     type=FiniteRange(0.0),
-    help="extra time of a group on a busy machine (10)",
+    help="extra seconds that a group waits for a quiet machine (default: 10)",
 )
 
 PREFETCH = click.option(
     "--prefetch",
     type=click.IntRange(1),
-    help="groups prepared at once (default: by cores and memory)",
+    help="groups of cases prepared in parallel (default: from cores and memory)",
 )
 
 
@@ -228,12 +228,12 @@ def campaigning(command: Command) -> Command:
         click.option(
             "--cold-compile",
             metavar="all|none|1/N",
-            help="share of models with timed cold compilation (1/14)",
+            help="share of models whose cold compilation is timed (default: 1/14)",
         ),
         click.option(
             "--compile-cache",
             metavar="DIR|none",
-            help="folder of kept code (or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
+            help="folder of compiled code (or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
         ),
         NO_FALLBACK_CHECK,
         PREFETCH,
@@ -257,7 +257,7 @@ def _compilation_of(options: dict[str, Any]) -> dict[str, Any]:
 def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
     """Return the selection that the shared options describe."""
     if not options["device"]:
-        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+        raise UsageError("no device was given", hint="--device NAME; torchgauge devices lists them")
     suites, models = suites_and_models((*suite, *options["more_suites"]))
     return Selection(
         suites=suites,
@@ -339,7 +339,7 @@ EXECUTOR = click.option(
     "--executor",
     envvar="TORCHGAUGE_EXECUTOR",
     default="local",
-    help="where workers run (default: TORCHGAUGE_EXECUTOR, or local)",
+    help="where workers run, such as local or slurm (default: TORCHGAUGE_EXECUTOR, or local)",
 )
 
 EXECUTOR_OPTION = click.option(

@@ -27,8 +27,8 @@ from torchgauge.cli.options import (
 @EXPECTATIONS
 @campaigning
 @DURATIONS
-@click.option("--budget", type=Seconds(), help="show the cases that fit into this time (30m)")
-@store_option("earlier runs, for the order")
+@click.option("--budget", type=Seconds(), help="show the cases that fit into this time, such as 30m")
+@store_option("store with earlier runs, whose durations order the cases")
 @click.option(
     "--save-durations", metavar="FILE", help="write the expected seconds of each case, for `run --durations`"
 )

@@ -19,10 +19,10 @@ from torchgauge.counted import counted
     metavar="FILE",
     help="record of the last publication (default: history.json in the store)",
 )
-@click.option("--expect-history", is_flag=True, help="refuse if that file is missing")
-@click.option("--keep-samples", type=FiniteRange(0), metavar="DAYS", help="then delete raw samples of tables")
-@click.option("--keep-superseded", type=FiniteRange(0), metavar="DAYS", help="then delete earlier attempts")
-@click.option("--keep-rejected", type=FiniteRange(0), metavar="DAYS", help="then delete records of refusals")
+@click.option("--expect-history", is_flag=True, help="fail if the --history-guard file is missing")
+@click.option("--keep-samples", type=FiniteRange(0), metavar="DAYS", help="delete older raw samples")
+@click.option("--keep-superseded", type=FiniteRange(0), metavar="DAYS", help="delete older replaced attempts")
+@click.option("--keep-rejected", type=FiniteRange(0), metavar="DAYS", help="delete older rejection records")
 def command(
     store: str,
     site: str,
@@ -32,7 +32,7 @@ def command(
     keep_superseded: float | None,
     keep_rejected: float | None,
 ) -> None:
-    """Build the site of a store, and refuse a history that shrank.
+    """Build the site of a store; fail if the history shrank.
 
     Tables are made from the journals. A run whose tables cannot be made is listed and excluded.
 

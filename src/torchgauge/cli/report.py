@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.option("--format", "form", default="markdown", show_default=True, help="markdown, junit or json")
 @click.option("--out", metavar="FILE", help="write to FILE instead of standard output")
-@click.option("--chart", metavar="FILE", help="also write the latency of head over base as SVG to FILE")
+@click.option("--chart", metavar="FILE", help="also write an SVG chart of latency head / base to FILE")
 @STORE
 def command(name: str | None, form: str, out: str | None, chart: str | None, store: str) -> None:
     """Report comparison or run NAME (default: the latest comparison).
@@ -49,7 +49,7 @@ def _picture(report: Report, chart: str) -> Picture:
 
     if not isinstance(report, ComparisonReport):
         raise UsageError(
-            f"--chart {chart}: {report.run_id} is a run without base and head",
+            f"--chart {chart}: {report.run_id} is a single run; a chart requires a comparison",
             hint="torchgauge dashboard build draws the pictures of a store's runs",
         )
     return comparison_picture(report)

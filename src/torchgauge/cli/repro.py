@@ -52,7 +52,7 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, value: str |
     "--trace",
     metavar="FILE",
     callback=_new_file,
-    help="write a profiler trace of three more steps, for Perfetto (.gz: gzip)",
+    help="write a profiler trace of three more steps, for Perfetto; FILE.gz is compressed",
 )
 @verbosity
 @JSON
@@ -72,7 +72,7 @@ def command(case: str, store: str, trace: str, as_json: bool, **options: Any) ->
     recorded = recorded_settings(store, case)
     settings, _ = settings_of(options, recorded.settings if recorded else None)
     if recorded is not None and not options["quiet"]:
-        aside([f"settings as in run {recorded.run_id}, which was measured by: {recorded.command}"])
+        aside([f"settings are those of run {recorded.run_id}: {recorded.command}"])
     progress = run_progress(options)
     with progress.during():
         campaign = repro_campaign(
@@ -90,9 +90,7 @@ def command(case: str, store: str, trace: str, as_json: bool, **options: Any) ->
     if trace and Path(trace).exists():
         aside([f"trace in {trace}"])
     elif trace:
-        reasons = [
-            dict(row.facts).get("trace_unknown") or f"the case ended as {row.status.value}" for row in named
-        ]
+        reasons = [dict(row.facts).get("trace_unknown") or f"status {row.status.value}" for row in named]
         show = shlex.join(["torchgauge", "results", "show", case, "--store", store])
         aside([f"no trace of {case}: {(*reasons, 'the case did not run')[0]}", f"  try: {show}"])
         sys.exit(report.exit_code or InfrastructureError.exit_code)

@@ -15,40 +15,40 @@ from torchgauge.counted import counted
 STORE = store_option("the store")
 VERBS = {
     "Read": {
-        "list": ("torchgauge.cli.results:list_runs", "runs, comparisons and bisections"),
-        "show": ("torchgauge.cli.results:show", "the rows of a run, or everything about one case"),
-        "query": ("torchgauge.cli.stored_rows:query_rows", "rows that meet conditions"),
-        "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),
-        "scorecard": ("torchgauge.cli.scorecard", "a device's points in PyTorch's quality levels"),
-        "triage": ("torchgauge.cli.triage", "failures by root cause, with a command for each"),
+        "list": ("torchgauge.cli.results:list_runs", "list runs, comparisons and bisections"),
+        "show": ("torchgauge.cli.results:show", "print the rows of a run, or all facts of one case"),
+        "query": ("torchgauge.cli.stored_rows:query_rows", "print rows that match conditions"),
+        "compat": ("torchgauge.cli.compat", "compare what devices support"),
+        "scorecard": ("torchgauge.cli.scorecard", "score devices by PyTorch's proposed quality levels"),
+        "triage": ("torchgauge.cli.triage", "group failures by root cause, with a command for each"),
         "trend": ("torchgauge.cli.trend", "find changes in nightly history and confirm them"),
-        "claim": ("torchgauge.cli.claim", "check a published claim against what a store holds"),
-        "noise": ("torchgauge.cli.noise", "how much unchanged code varies, and a policy made of that"),
+        "claim": ("torchgauge.cli.claim", "check a published claim against stored results"),
+        "noise": ("torchgauge.cli.noise", "noise of unchanged code, and tolerances for a policy"),
     },
-    "Bring in and hand out": {
-        "import": ("torchgauge.cli.import_", "read dynamo CSVs, HUD's JSON or TorchBench's as a run"),
-        "merge": ("torchgauge.cli.results:merge", "one run of the parts that workers measured"),
-        "export": ("torchgauge.cli.stored_rows:export_rows", "rows as CSV, Parquet or PyTorch's own formats"),
+    "Import and export": {
+        "import": ("torchgauge.cli.import_", "import CSVs of dynamo's runner, or JSON of HUD or TorchBench"),
+        "merge": ("torchgauge.cli.results:merge", "merge parts that workers measured into one run"),
+        "export": ("torchgauge.cli.stored_rows:export_rows", "write rows as CSV, Parquet or HUD's formats"),
         "push": ("torchgauge.cli.results:push_runs", "copy finished runs to an object store"),
         "pull": ("torchgauge.cli.results:pull_runs", "copy a store from an object store"),
     },
-    "Keep": {
-        "publish": ("torchgauge.cli.results:publish", "write the tables of a run again from its journal"),
-        "compact": ("torchgauge.cli.results:compact_months", "a few files for each month that is over"),
-        "remove": ("torchgauge.cli.remove", "take a run out of a store, with a reason"),
-        "fsck": ("torchgauge.cli.results:check", "read every byte, and report what is damaged"),
+    "Maintain": {
+        "publish": ("torchgauge.cli.results:publish", "rebuild the tables of a run from its journal"),
+        "compact": ("torchgauge.cli.results:compact_months", "merge the tables of each past month"),
+        "remove": ("torchgauge.cli.remove", "remove a run from a store, with a reason"),
+        "fsck": ("torchgauge.cli.results:check", "read every file, and report damaged ones"),
     },
 }
 
 
 @click.group("results", cls=LazyGroup, sections=VERBS)
 def command() -> None:
-    """Read what stores hold, bring results in, hand them out, and keep the store sound."""
+    """Read, import, export and maintain stored results."""
 
 
 @click.command("list")
 @click.option(
-    "--kind", type=click.Choice(("run", "comparison", "bisection")), help="only these (default: all of them)"
+    "--kind", type=click.Choice(("run", "comparison", "bisection")), help="only this kind (default: all)"
 )
 @STORE
 @JSON
@@ -75,7 +75,7 @@ def list_runs(kind: str | None, store: str, as_json: bool) -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @STORE
 def publish(runs: tuple[str, ...], store: str) -> None:
-    """Write the tables of each RUN again from its journal.
+    """Rebuild the tables of each RUN from its journal.
 
     Example: torchgauge results publish RUN_ID
     """
@@ -88,7 +88,7 @@ def publish(runs: tuple[str, ...], store: str) -> None:
     comparisons = comparison_ids(opened)
     for run in dict.fromkeys(resolve_either(opened, name) for name in runs):
         (publish_comparison_again if run in comparisons else publish_again)(opened, run)
-        click.echo(f"{run}: its tables are written again")
+        click.echo(f"{run}: tables rebuilt")
 
 
 @click.command("fsck")
@@ -115,22 +115,20 @@ def check(store: str, as_json: bool) -> None:
             for each in found.findings
         )
         unsealed = len(found.runs) - len(found.sealed) - len(found.busy)
-        counts = (
-            f"{len(found.sealed)} with a seal, {unsealed} without, {len(found.busy)} in use now and not read"
-        )
+        counts = f"{len(found.sealed)} sealed, {unsealed} not sealed, {len(found.busy)} skipped (in use)"
         aside([f"{counted(len(found.runs), 'run')}: {counts}; {counted(len(found.findings), 'finding')}"])
     sys.exit(found.exit_code)
 
 
 @click.command("compact")
-@click.option("--month", metavar="YYYY-MM", help="only this month (default: all that are over)")
+@click.option("--month", metavar="YYYY-MM", help="only this month (default: all past months)")
 @click.option("--dry-run", is_flag=True, help="print the changes; write nothing")
 @STORE
 @JSON
 def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) -> None:
     """Merge the tables of each past month into a few files; journals stay.
 
-    A month with a damaged file is made again from its journals. Exit 3 if that was refused.
+    A month with a damaged file is rebuilt from its journals. Exit 3 if a month was refused.
 
     Example: torchgauge results compact --dry-run
     """
@@ -145,9 +143,9 @@ def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) 
         size = f", {report.bytes_before:,} bytes" if report.bytes_before else ""
         size += f" became {report.bytes_after:,}" if report.bytes_after else ""
         click.echo(f"{report.month}: {report.done}; {counted(len(report.runs), 'run')}{size}")
-        say(f"  {run} stays as it is: {why}" for run, why in sorted(report.left.items()))
+        say(f"  {run} is not merged: {why}" for run, why in sorted(report.left.items()))
     if not reports:
-        click.echo("no month is over yet, or none has a published run", err=True)
+        click.echo("nothing to merge: no past month has a published run", err=True)
     sys.exit(3 if any(report.done == "refused" for report in reports) else 0)
 
 
@@ -158,7 +156,7 @@ def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) 
 def push_runs(url: str, store: str, as_json: bool) -> None:
     """Copy finished runs of a store to URL in an object store.
 
-    A repeated push copies missing runs. Exit 3 if a run was left.
+    A repeated push copies missing runs. Exit 3 if a run was not copied.
 
     Example: torchgauge results push s3://BUCKET/PREFIX --store ./torchgauge-results
     """
@@ -171,8 +169,8 @@ def push_runs(url: str, store: str, as_json: bool) -> None:
         say_json(to_plain(report))
     else:
         click.echo(f"{counted(len(report.copied), 'run')} and {counted(len(report.months), 'month')} copied, "
-                   f"{len(report.already)} already there")  # fmt: skip
-    aside(f"{run} stays here: {why}" for run, why in sorted(report.left.items()))
+                   f"{len(report.already)} already at the URL")  # fmt: skip
+    aside(f"{run} was not copied: {why}" for run, why in sorted(report.left.items()))
     sys.exit(3 if report.left else 0)
 
 
@@ -188,7 +186,7 @@ def pull_runs(url: str, folder: str) -> None:
 
     copy = pull_into(url, Path(folder))
     aside(copy.sentences(url))
-    click.echo(f"{folder} is as {url}")
+    click.echo(f"{folder} matches {url}")
 
 
 @click.command("merge")
@@ -212,7 +210,7 @@ def merge(parts: tuple[str, ...], store: str, mixed_versions: bool, as_json: boo
     if left := report.counts[Status.NOT_RUN]:
         folder = into.path / "runs" / report.run_id
         click.echo(
-            f"{counted(left, 'case')} without a row; merge more parts, or: torchgauge run --resume {folder}",
+            f"{counted(left, 'case')} without a row; try: more parts, or torchgauge run --resume {folder}",
             err=True,
         )
     aside(summary_lines(report, into.path))

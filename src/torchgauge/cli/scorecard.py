@@ -12,13 +12,13 @@ from torchgauge.cli.options import STORES
 
 
 @click.command("scorecard")
-@click.option("--device", type=CommaList(), default=(), help="devices (default: every one in the stores)")
+@click.option("--device", type=CommaList(), default=(), help="devices (default: all in the stores)")
 @STORES
 @click.option(
     "--declared",
     multiple=True,
     metavar="FILE",
-    help="YAML of declarations, beside those in STORE/declared",
+    help="YAML with declared capabilities, in addition to STORE/declared",
 )
 @forms(markdown="Markdown on stdout")
 def command(device: tuple[str, ...], stores: tuple[str, ...], declared: tuple[str, ...], form: str) -> None:

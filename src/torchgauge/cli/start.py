@@ -45,8 +45,8 @@ def failed(error: Exception) -> int:
     elif isinstance(error, RuntimeError) and "home directory" in problem:  # pathlib's words
         advice = "set HOME"
     elif hiding and isinstance(error, ImportError):  # python -m puts the folder first on the path
-        problem = f"{hiding} hides a module of that name: {problem}"
-        advice = "rename the file, or type torchgauge without python -m"
+        problem = f"{hiding} shadows a module of the same name: {problem}"
+        advice = "rename the file, or run torchgauge instead of python -m torchgauge"
     else:
         print_exception(error)
         problem = f"torchgauge itself failed: {type(error).__name__}: {problem}"

@@ -24,13 +24,13 @@ DEFAULT_COLUMNS = {
 
 @click.command("query")
 @click.argument("conditions", nargs=-1)
-@click.option("--table", default="results", show_default=True, help="results, summaries or samples")
+@click.option("--table", default="results", show_default=True, help="table: results, summaries or samples")
 @RUN
 @click.option("--columns", help="columns to show, separated by commas")
 @STORE
 @JSON
 def query_rows(conditions: tuple[str, ...], **options: Any) -> None:
-    """Print rows that meet all CONDITIONS (field=value, field!=value, field>number; globs).
+    """Print rows that match all CONDITIONS (field=value, field!=value, field>number; globs).
 
     Example: torchgauge results query status!=pass suite=timm
     """
@@ -54,7 +54,7 @@ def query_rows(conditions: tuple[str, ...], **options: Any) -> None:
     if options["as_json"]:
         click.echo(frame.to_json(orient="records", date_format="iso", indent=1))
     elif frame.empty:
-        click.echo("no row meets the conditions", err=True)
+        click.echo("no row matches the conditions", err=True)
     else:
         click.echo(frame.astype(object).map(_shown).to_string(index=False, max_colwidth=80))
 
@@ -68,17 +68,17 @@ def _shown(value: Any) -> object:
 
 @click.command("export")
 @click.argument("conditions", nargs=-1)
-@click.option("--csv", metavar="PATH", help="*.csv file, or folder with a file for each table")
-@click.option("--parquet", metavar="PATH", help="*.parquet file, or folder with a file for each table")
+@click.option("--csv", metavar="PATH", help="a .csv file, or a folder with one file per table")
+@click.option("--parquet", metavar="PATH", help="a .parquet file, or a folder with one file per table")
 @click.option(
     "--table", "tables", multiple=True, help="results, summaries, samples, environments or calibrations"
 )
 @RUN
 @click.option(
     "--format", "form", type=click.Choice(("dynamo-csv", "dynamo-expected", "hud-v3")),
-    help="dynamo's CSV files, its expected-accuracy files, or HUD's JSON",
+    help="format of PyTorch's tools: dynamo's CSV or expected-accuracy files, or HUD's JSON",
 )  # fmt: skip
-@click.option("--out", metavar="PATH", help="with --format: folder of the CSV files, or the JSON file")
+@click.option("--out", metavar="PATH", help="with --format: output folder of CSV files, or output JSON file")
 @click.option(
     "--benchmark", default="torchgauge", show_default=True, help="with --format hud-v3: benchmark.name"
 )
@@ -87,9 +87,9 @@ def _shown(value: Any) -> object:
 def export_rows(
     conditions: tuple[str, ...], form: str | None, out: str | None, benchmark: str, **options: Any
 ) -> None:
-    """Write rows that meet all CONDITIONS as CSV or Parquet, with every column, in base units.
+    """Write rows that match all CONDITIONS as CSV or Parquet, with every column, in base units.
 
-    A file has the results, or --table. With --format, write one run for PyTorch's tools.
+    A file contains the results, or the tables of --table. With --format, write one run for PyTorch's tools.
 
     Example: torchgauge results export --csv rows.csv --run latest
     """
@@ -118,7 +118,7 @@ def _export_tables(conditions: tuple[str, ...], as_json: bool, **options: Any) -
 
     given = [(form, options[form]) for form in (CSV, PARQUET) if options[form]]
     if len(given) != 1:
-        what = "no file is named" if not given else "two places are named"
+        what = "no output was given" if not given else "two outputs were given"
         raise UsageError(what, hint="--csv PATH, --parquet PATH, or RUN --format hud-v3 --out PATH")
     form, out = given[0]
     opened = Store.open(options["store"])

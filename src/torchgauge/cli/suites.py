@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 VERBS = {
-    "list": ("torchgauge.cli.suites:list_suites", "all suites with the number of their models"),
-    "show": ("torchgauge.cli.suites:show", "the models of one suite"),
+    "list": ("torchgauge.cli.suites:list_suites", "list suites with the number of their models"),
+    "show": ("torchgauge.cli.suites:show", "list the models of one suite"),
     "fetch": ("torchgauge.cli.suites:fetch", "fetch the data of one suite"),
-    "install": ("torchgauge.cli.suites:install", "install with pip what models need"),
-    "expect": ("torchgauge.cli.expect", "rewrite expectations from results, with the diff shown"),
+    "install": ("torchgauge.cli.suites:install", "install packages that models need, with pip"),
+    "expect": ("torchgauge.cli.expect", "update expectations from results, and show the diff"),
 }
 
 
 @click.group("suites", cls=LazyGroup, sections={"Commands": VERBS}, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List suites, their models, their needs and what is expected of them."""
+    """List suites, their models, required packages and expectations."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_suites)
 
@@ -118,9 +118,9 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
             f"suite {name!r} has nothing to fetch", hint=suite.install_hint or f"torchgauge run {name}"
         )
     folder, fetched = fetcher(None if into is None else Path(into), source)
-    click.echo(f"{folder}: {'fetched' if fetched else 'is there already'}")
+    click.echo(f"{folder}: {'fetched' if fetched else 'already fetched'}")
     if into is not None:
-        click.echo(f"name it at each run: torchgauge run {name} --{name} {folder}", err=True)
+        click.echo(f"pass the folder to each run: torchgauge run {name} --{name} {folder}", err=True)
 
 
 @click.command("install")
@@ -200,7 +200,7 @@ def _needs(suite: Suite, workers: Interpreter) -> list[str]:
     if installed:
         return [f"needs: {', '.join(map(' '.join, installed.items()))}, all installed"]
     if "torch" in versions:
-        return [f"needs: nothing more; torch {versions['torch']} is installed"]
+        return [f"needs: only torch; {versions['torch']} is installed"]
     return [f"needs: {suite.install_hint or 'nothing more'}"]
 
 

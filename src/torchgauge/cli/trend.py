@@ -22,9 +22,9 @@ from torchgauge.errors import UsageError
 @click.option("--config", default="", help="glob over configurations")
 @click.option("--since", callback=since, help="exclude older runs: 2026-08-01, or 90d")
 @click.option("--reference", default="", help="interpreter or torch version of the pinned reference build")
-@click.option("--confirm", is_flag=True, help="measure suspicions again: last good against suspect build")
+@click.option("--confirm", is_flag=True, help="measure suspected changes again, good against suspect build")
 @click.option("--build", "builds", multiple=True, help="interpreter of a build, TORCH_VERSION=PYTHON")
-@click.option("--most", default=5, show_default=True, help="suspicions to confirm at most")
+@click.option("--most", default=5, show_default=True, help="maximum number of suspected changes to confirm")
 @click.option("--no-keep", is_flag=True, help="do not store the findings")
 @click.option("--all", "every", is_flag=True, help="show every series")
 @JSON
@@ -50,7 +50,7 @@ def command(**options: Any) -> None:
 
         raise UnknownNameError("metric", options["metric"], known)
     if options["builds"] and not options["confirm"]:
-        raise UsageError("--build is for --confirm", hint="add --confirm")
+        raise UsageError("--build requires --confirm", hint="add --confirm")
     builds = _builds(options["builds"])
     store = Store.open(options["store"])
     wanted = TrendFilter(
@@ -90,10 +90,10 @@ def _keep(store: Any, found: Any, wanted: Any, *, quiet: bool) -> None:
     try:
         path = keep(store, found, wanted, SYSTEM_CLOCK.now())
     except InfrastructureError as error:
-        click.echo(f"not kept for the dashboard: {error.message}", err=True)
+        click.echo(f"findings were not stored for the dashboard: {error.message}", err=True)
         return
     if not quiet:
-        click.echo(f"kept for the dashboard in {path}", err=True)
+        click.echo(f"findings for the dashboard are in {path}", err=True)
 
 
 def _reference(text: str) -> str:

@@ -13,7 +13,7 @@ from torchgauge.cli.options import STORES
 
 @click.command("triage")
 @STORES
-@click.option("--device", type=CommaList(), default=(), help="only these devices: D or D1,D2 or D.1")
+@click.option("--device", type=CommaList(), default=(), help="device names or NAME.INDEX, comma-separated")
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
 @click.option(
     "--status",
@@ -78,7 +78,7 @@ def _statuses(words: tuple[str, ...]):  # type: ignore[no-untyped-def]
     del known[Status.PASS.value]
     for word in words:
         if word not in known:
-            raise UnknownNameError("status of a failure", word, known)
+            raise UnknownNameError("failure status", word, known)
     return tuple(dict.fromkeys(known[word] for word in words)) or FAILING
 
 

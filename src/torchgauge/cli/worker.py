@@ -46,7 +46,7 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
     report = run_part(campaign, whole, Path(into))
     aside(report_lines(report))
     click.echo(
-        f"part of run {report.run_id} in {into}; with the others: torchgauge results merge {into} ...",
+        f"part of run {report.run_id} is in {into}; merge all parts: torchgauge results merge {into} ...",
         err=True,
     )
     if options["as_json"]:

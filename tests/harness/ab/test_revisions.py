@@ -116,7 +116,7 @@ def test_the_report_names_the_commit_and_branch_of_the_base(slower: Any, reposit
     text = CliRunner().invoke(cli, ["report", "--store", str(repository / "torchgauge-results")]).stdout
     page = "https://forge.example/acme/models"
     base = f"[`{commit[:12]}`]({page}/commit/{commit}) of [`main`]({page}/tree/main)"
-    assert f"Base `main` ({base}), head `the files as they are`." in text, text[:2000]
+    assert f"Base `main` ({base}), head `the working tree`." in text, text[:2000]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_what_the_folder_has_beside_its_commit_is_counted(slower: Any, repositor
     """The head is measured as it is; nothing of the base stays, in the repository or beside it."""
     said = f"{repository} is measured with its uncommitted changes, with 1 changed file, 1 untracked file"
     assert said in " ".join(slower.stderr.split())
-    assert "head: the files as they are" in slower.stderr
+    assert "head: the working tree" in slower.stderr
     assert list((repository.parent / "temporary").glob("torchgauge-revision-*")) == []
     status = git(repository, "status", "--porcelain")
     assert status.splitlines()[0] == " M src/acme/__init__.py"

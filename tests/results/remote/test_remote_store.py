@@ -137,7 +137,7 @@ def test_every_reader_reads_the_remote_store_as_the_local_one(store: Store, url:
 def _said(url: str, store: Store) -> str:
     months = 0 if next(store.compacted.manifests()).path in _before.get(url, ()) else 1
     _before[url] = [month.path for month in store.compacted.manifests()]
-    return f"0 runs and {'1 month' if months else '0 months'} copied, 2 already there\n"
+    return f"0 runs and {'1 month' if months else '0 months'} copied, 2 already at the URL\n"
 
 
 _before: dict[str, list[str]] = {}

@@ -137,7 +137,7 @@ def test_a_label_lets_no_fork_on_to_machines_of_ones_own(project, tmp_path):
     assert git_host.artifact_names(77) == set()
 
 
-@pytest.mark.parametrize(("name", "problem"), [("simm", "unknown pool 'simm'"), ("", "no pool is named")])
+@pytest.mark.parametrize(("name", "problem"), [("simm", "unknown pool 'simm'"), ("", "no pool was given")])
 def test_a_label_for_a_pool_that_is_not_there_is_an_error(project, tmp_path, name, problem):
     """The plan says which pools there are; a label without a name is none for all of them."""
     same = str(wheel(tmp_path, "sides"))

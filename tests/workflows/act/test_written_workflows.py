@@ -174,7 +174,7 @@ def test_a_pull_request_of_a_fresh_repository_passes_when_nothing_is_lacking(wri
     """
     git_host = written.git_host
     git_host.git("config", "uploadpack.allowAnySHA1InWant", "true")
-    assert "the repository still lacks a project for pip (pyproject.toml" in written.lacks
+    assert "missing in the repository: a project for pip (pyproject.toml" in written.lacks
     quick = documented().replace("budget: 30m", "budget: 30s").replace("[noop, mlp]", "[noop]")
     git_host.commit({"torchgauge.yml": quick})
     body = gated(written, 77)

@@ -12,14 +12,14 @@ VERBS = {
         "torchgauge.cli.ci.collect",
         "merge result sets of a campaign, and list missing shards",
     ),
-    "gate": ("torchgauge.cli.ci.gate", "turn a campaign or a comparison into red or green"),
-    "history": ("torchgauge.cli.ci.history", "fetch and save the branch that holds a store"),
+    "gate": ("torchgauge.cli.ci.gate", "pass or fail a nightly campaign; measure a pull request"),
+    "history": ("torchgauge.cli.ci.history", "fetch and push the branch that contains a store"),
     "init": ("torchgauge.cli.ci.init", "write the workflows of a repository from torchgauge.yml"),
     "plan": ("torchgauge.cli.ci.plan", "plan a campaign: cases, jobs, matrix"),
-    "report": ("torchgauge.cli.ci.report", "comments, issues, and reports upstream"),
+    "report": ("torchgauge.cli.ci.report", "write comments and issues, and report results upstream"),
     "run": ("torchgauge.cli.ci.run", "run one job of a campaign and pack its results"),
-    "suspects": ("torchgauge.cli.ci.suspects", "what a night suspects: list it, measure it again, settle it"),
-    "watch": ("torchgauge.cli.ci.watch", "alarm when a night is missing or incomplete"),
+    "suspects": ("torchgauge.cli.ci.suspects", "suspected changes: list, measure again, import outcomes"),
+    "watch": ("torchgauge.cli.ci.watch", "exit 1 if a nightly campaign is missing or incomplete"),
 }
 
 

@@ -12,9 +12,9 @@ from torchgauge.errors import UsageError
 
 @click.command("allowed")
 @click.option("--event", envvar="GITHUB_EVENT_PATH", help="event file (default: GITHUB_EVENT_PATH)")
-@click.option("--pool", required=True, help="the pool that is asked for")
+@click.option("--pool", required=True, help="pool that the pull request requests")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="torchgauge.yml")
-@click.option("--approved-sha", help="commit that an earlier step allowed")
+@click.option("--approved-sha", help="head-sha of an earlier `ci allowed` step")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @JSON
 def command(
@@ -22,7 +22,7 @@ def command(
 ) -> None:
     """Decide whether a pull request may use a pool, and for which commit.
 
-    Take --config from the base. Outputs: `allowed` (true or false) and `head-sha`,
+    Pass the --config of the base branch. Outputs: `allowed` (true or false) and `head-sha`,
     which the job must check out. Exit 0 either way; 3 without outputs if the API fails.
 
     Example: torchgauge ci allowed --pool npu
@@ -36,7 +36,7 @@ def command(
     from torchgauge.workflows.workflow_event import read_event
 
     if not event:
-        raise UsageError("no event is named", hint="--event FILE, as GITHUB_EVENT_PATH names it")
+        raise UsageError("no event file was given", hint="--event FILE, or set GITHUB_EVENT_PATH")
     if approved_sha is not None and not is_sha(approved_sha):
         raise UsageError(f"{approved_sha[:60]!r} is not a commit", hint="--approved-sha with all 40 digits")
     trust = read_config(config_file).pool(pool).trust

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 
-def campaign(what: str = "the plan") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def campaign(what: str = "plan that `ci plan` wrote") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add both options, as ``campaign_file`` and ``campaign_digest``."""
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -16,7 +16,7 @@ def campaign(what: str = "the plan") -> Callable[[Callable[..., Any]], Callable[
             "--campaign-digest",
             default="",
             envvar="TORCHGAUGE_CAMPAIGN_DIGEST",
-            help="digest of `ci plan` (or TORCHGAUGE_CAMPAIGN_DIGEST)",
+            help="output `digest` of `ci plan` (or TORCHGAUGE_CAMPAIGN_DIGEST)",
         )
         file = click.option(
             "--campaign", "campaign_file", default="campaign.json", show_default=True, help=what

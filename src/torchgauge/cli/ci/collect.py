@@ -16,19 +16,21 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @click.command("collect")
 @click.argument("folder", type=click.Path(path_type=Path))
 @campaign()
-@click.option("--store", required=True, callback=named, help="store of the runs; created if missing")
-@click.option("--sha", default="", help="commit of the campaign, from the Git host")
-@click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
-@click.option("--out", default="collect.json", show_default=True, help="report of sets and gaps")
-@click.option("--ended", metavar="RESULT", default="", help="result of the jobs, from the Git host")
+@click.option("--store", required=True, callback=named, help="store to import into; created if missing")
+@click.option("--sha", default="", help="required commit of the campaign, such as $GITHUB_SHA")
+@click.option("--config-file", metavar="FILE", help="YAML with the campaign's named configurations")
+@click.option(
+    "--out", default="collect.json", show_default=True, help="output: imported and rejected sets, gaps"
+)
+@click.option("--ended", metavar="RESULT", default="", help="result of the measuring jobs, from GitHub")
 @click.option(
     "--attempts",
     type=click.IntRange(1),
     default=MOST_ATTEMPTS,
     envvar="GITHUB_RUN_ATTEMPT",
-    help="attempt of the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
+    help="attempts of the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
 )
-@click.option("--ask-github", is_flag=True, help="accept only sets that their jobs state, by the API")
+@click.option("--ask-github", is_flag=True, help="accept only sets that a job declared, by the GitHub API")
 def command(
     folder: Path,
     campaign_file: str,

@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
     show_default=True,
     help="torchgauge.yml of the default branch",
 )
-@click.option("--config-path", metavar="PATH", help="its path on other branches (default: --config)")
+@click.option("--config-path", metavar="PATH", help="path of that file on other branches (default: --config)")
 @click.option("--artifacts", metavar="DIR", help="folder with downloaded artifacts (default: fetch them)")
 @click.option(
     "--workflow-path",
@@ -36,15 +36,15 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
     show_default=True,
     help="required workflow file",
 )
-@click.option("--workflow-name", default="pr-gate", show_default=True, help="its name")
+@click.option("--workflow-name", default="pr-gate", show_default=True, help="name of that workflow")
 @click.option(
     "--name", default="torchgauge", show_default=True, help="name of the check run and of the comment"
 )
-@click.option("--bot", default="github-actions[bot]", show_default=True, help="account of the token")
+@click.option("--bot", default="github-actions[bot]", show_default=True, help="GitHub account of the token")
 @click.option(
     "--policy",
     metavar="FILE",
-    help="policy of the base; `default`: built in (default: the run's)",
+    help="policy file, or `default` for the built-in policy (default: the run's policy)",
 )
 @click.option("--dry-run", is_flag=True, help="print the comment; write nothing")
 def command(
@@ -59,12 +59,12 @@ def command(
     policy: str | None,
     dry_run: bool,
 ) -> None:
-    """Write the one comment and the check run about a run of the gate of a pull request.
+    """Write the comment and the check run of a pull request from a run of its gate.
 
     For a job `on: workflow_run`, whose token the gate must not have. Artifacts are untrusted, and the
     pull request is read from the API. A missing pool, a missing case and a failed run are not a pass.
-    --config, or that file of another base branch, has the plan. Without a pull request, the summary has
-    the reason and the step ends with 0.
+    The plan is made from --config, or from that file of another base branch. Without a pull request, the
+    summary contains the reason and the exit code is 0.
 
     Example: torchgauge ci report comment --workflow-path .github/workflows/pr-gate.yml
     """
@@ -80,13 +80,13 @@ def command(
     repository = os.environ.get("GITHUB_REPOSITORY", "")
     server = os.environ.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
     if not event:
-        raise UsageError("no event is named", hint="--event FILE, as GITHUB_EVENT_PATH names it")
+        raise UsageError("no event file was given", hint="--event FILE, or set GITHUB_EVENT_PATH")
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is not the name of a check", hint="letters, digits, spaces, dots and hyphens"
+            f"--name {name!r} is not valid", hint="letters, digits, spaces, dots and single hyphens"
         )
     if not repository:
-        raise UsageError("GITHUB_REPOSITORY is not set", hint="run it as a step of a workflow")
+        raise UsageError("GITHUB_REPOSITORY is not set", hint="run this command in a GitHub workflow")
     rules = read_policy("" if policy == BUILT_IN else policy) if policy else None
     try:
         run = gate_run(read_event(event), repository, workflow_path, workflow_name)

@@ -29,25 +29,25 @@ _SIDES = ("base", "head", "base_python", "head_python")
 @click.argument("suite", nargs=-1)
 @click.option("--config", "yml", help="torchgauge.yml (default: here)")
 @click.option(
-    "--policy", metavar="FILE", help="tolerances and what gates (default: of --config, else built in)"
+    "--policy", metavar="FILE", help="YAML with tolerances and actions (default: of --config, else built in)"
 )
 @store_option("the store")
-@campaign("plan of the night")
+@campaign("plan of the nightly campaign, from `ci plan`")
 @click.option("--collected", default="collect.json", show_default=True, help="file that `ci collect` wrote")
 @click.option(
     "--undecided",
     type=click.Choice(["neutral", "success", "failure"]),
-    help="outcome of an open suspicion",
+    help="verdict of an unconfirmed change",
 )
-@click.option("--base", metavar="SPEC", help="base for pip: torch==2.12.0, a wheel, a folder")
-@click.option("--head", metavar="SPEC", help="head for pip, as --base")
-@click.option("--base-python", metavar="PYTHON", help="interpreter instead of --base")
-@click.option("--head-python", metavar="PYTHON", help="interpreter instead of --head")
-@click.option("--also", multiple=True, metavar="SPEC", help="further package of both sides, such as timm")
+@click.option("--base", metavar="SPEC", help="base, as pip installs it: torch==2.12.0, a wheel, a folder")
+@click.option("--head", metavar="SPEC", help="head, as --base")
+@click.option("--base-python", metavar="PYTHON", help="Python interpreter instead of --base")
+@click.option("--head-python", metavar="PYTHON", help="Python interpreter instead of --head")
+@click.option("--also", multiple=True, metavar="SPEC", help="package to install in both, such as timm")
 @click.option("--pool", help="pool of this machine")
 @click.option("--device", help="device to measure on (default: the pool's)")
 @click.option(
-    "--models", type=CommaList(optional=True), default=(), help="names, globs or /regex/ instead of a tier"
+    "--models", type=CommaList(optional=True), default=(), help="names, globs or /regex/; overrides --tier"
 )
 @click.option(
     "--mode", type=CommaList(optional=True), default=(), help="inference,training (default: of --config)"
@@ -56,32 +56,34 @@ _SIDES = ("base", "head", "base_python", "head_python")
     "--configs", type=CommaList(optional=True), default=(), help="eager,inductor,... (default: of --config)"
 )
 @click.option("--dtype", type=CommaList(optional=True), default=(), help="float32,... (default: of --config)")
-@click.option("--tier", help="smoke, standard or full (default: of --config)")
+@click.option("--tier", help="tier: smoke, standard or full (default: of --config)")
 @click.option("--budget", type=Seconds(), help="time limit (default: the pool's)")
-@click.option("--max-launches", type=click.IntRange(1), default=12, show_default=True, help="most launches")
+@click.option(
+    "--max-launches", type=click.IntRange(1), default=12, show_default=True, help="maximum of launches"
+)
 @click.option("--no-control", is_flag=True, help="no A/A pairs")
-@click.option("--seed", type=int, help="seed of orders, CPUs and A/A pairs (default: random)")
+@click.option("--seed", type=int, help="seed of launch orders, CPUs and A/A pairs (default: random)")
 @click.option(
     "--head-sha", help="commit of the pull request (default: of GITHUB_EVENT_PATH, else GITHUB_SHA)"
 )
-@click.option("--work", default="./torchgauge-sides", show_default=True, help="where environments are made")
+@click.option("--work", default="./torchgauge-sides", show_default=True, help="folder for environments")
 @click.option("--out", help="folder of the result set (default: pr-gate-v1-POOL)")
-@click.option("--exit-verdict", is_flag=True, help="use the exit code of the verdict")
+@click.option("--exit-verdict", is_flag=True, help="exit with 1 or 3 by the verdict")
 @JSON
 @sources
 @measuring
 @click.pass_context
 def command(context: click.Context, /, suite: tuple[str, ...], **options: Any) -> None:
-    """Judge a night; or, with --base or --head, measure a pull request.
+    """Judge a nightly campaign; or, with --base or --head, measure a pull request.
 
-    A night ends with 0, with 1 after a regression or an unexpected failure, and with 3 if incomplete.
-    A pull request ends with 0 if there is a valid set; see --exit-verdict.
+    Exit codes of a campaign: 0, 1 after a regression or an unexpected failure, 3 if incomplete. Of a pull
+    request: 0 if the result set was written; see --exit-verdict.
 
     Example: torchgauge ci gate --pool POOL --base torch==2.12.0 --head torch==2.13.0
     """
     pull_request = any(options[name] for name in _SIDES)
     if not pull_request and suite:
-        raise UsageError("suites are named, but neither --base nor --head", hint="--base SPEC --head SPEC")
+        raise UsageError("suites were given without --base or --head", hint="--base SPEC --head SPEC")
     config = _config(options["yml"])
     context.exit(_pull_request(suite, options, config) if pull_request else _night(options, config))
 
@@ -148,7 +150,7 @@ def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Confi
     wanted = _wanted(suite, options, config)
     out = Path(options["out"] or ARTIFACT_PREFIX + wanted.pool)
     if out.exists():
-        raise UsageError(f"{out} exists", hint="--out NEW: a result set is written once")
+        raise UsageError(f"{out} exists", hint="--out with a new folder")
     ending = run_ab_gate(wanted, Path(options["store"]), Path(options["work"]), out, AbProgress())
     if ending.report is not None:
         judged = [each.head_case for each in ending.report.verdicts if each.pair_key]
@@ -184,7 +186,7 @@ def _wanted(suite: tuple[str, ...], options: dict[str, Any], config: Config | No
 
     name = options["pool"]
     if not name or not POOL.fullmatch(name):
-        raise UsageError(f"{name!r} is not the name of a pool", hint="--pool NAME, with a-z, 0-9 and -")
+        raise UsageError(f"{name!r} is not a valid name of a pool", hint="--pool NAME, of a-z, 0-9 and -")
     pool = config.pool(name) if config else None
     options["config_file"] = options["config_file"] or (config.campaign.config_file if config else "") or None
     settings, _ = settings_of(options)
@@ -211,12 +213,12 @@ def _side(name: str, options: dict[str, Any], fallback: str) -> Any:
 
     given, python = options[name], options[f"{name}_python"]
     if given and python:
-        raise UsageError(f"--{name} and --{name}-python are both given", hint="one of them")
+        raise UsageError(f"--{name} and --{name}-python were both given", hint="pass one of them")
     if python:
         return Side(label=f"{name} {python}", python=python)
     specification = given or fallback
     if not specification:
-        raise UsageError(f"nothing is named as the {name}", hint=f"--{name} SPEC, or `{name}:` of the pool")
+        raise UsageError(f"no {name} was given", hint=f"--{name} SPEC, or `{name}:` of the pool")
     return Side(hide_told(specification), specification, source=_source(name, specification))
 
 
@@ -256,11 +258,11 @@ def _selection(suite: tuple[str, ...], options: dict[str, Any], config: Config |
     chosen = config.campaign if config else None
     device = options["device"] or device
     if not device:
-        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+        raise UsageError("no device was given", hint="--device NAME; torchgauge devices lists them")
     suites, patterns = suites_and_models(suite)
     suites = suites or (chosen.suites if chosen else ())
     if not suites:
-        raise UsageError("no suite is named", hint="torchgauge suites lists them")
+        raise UsageError("no suite was given", hint="SUITE; torchgauge suites lists them")
     return Selection(
         suites=suites,
         devices=(device,),
@@ -287,7 +289,7 @@ def _origin(head_sha: str | None) -> Any:
         or "0" * 40
     )
     if not re.fullmatch(r"[0-9a-f]{40}", sha):
-        raise UsageError(f"{sha[:60]!r} is not a commit", hint="--head-sha with all 40 digits")
+        raise UsageError(f"{sha[:60]!r} is not a commit id", hint="--head-sha with all 40 digits")
     run, attempt = (os.environ.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
     return Origin(
         os.environ.get("GITHUB_REPOSITORY", "") or "local/checkout",

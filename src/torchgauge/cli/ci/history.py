@@ -8,7 +8,7 @@ import click
 
 from torchgauge.counted import counted
 
-_BRANCH = click.option("--branch", default="results", show_default=True, help="the branch with the store")
+_BRANCH = click.option("--branch", default="results", show_default=True, help="branch of the store")
 _PATH = click.option(
     "--path",
     "folder",
@@ -21,7 +21,7 @@ _PATH = click.option(
 
 @click.group("history")
 def command() -> None:
-    """Fetch and save the branch that holds a store; the token is GITHUB_TOKEN of the environment.
+    """Fetch and push the branch that contains a store, with the token in GITHUB_TOKEN.
 
     Example: torchgauge ci history fetch --branch results --path history
     """
@@ -30,7 +30,7 @@ def command() -> None:
 @command.command("fetch")
 @_BRANCH
 @_PATH
-@click.option("--github", is_flag=True, help="set this step's output: existed")
+@click.option("--github", is_flag=True, help="write the step output `existed`")
 def fetch(branch: str, folder: Path, github: bool) -> None:
     """Clone the branch into a new folder, or start an empty folder if there is none.
 
@@ -47,7 +47,7 @@ def fetch(branch: str, folder: Path, github: bool) -> None:
     if github:
         set_output("existed", word)
     if not existed:
-        notice = f"branch {branch} does not exist yet: this is the first history"
+        notice = f"branch {branch} does not exist yet: starting with an empty folder"
         annotate("notice", notice)
     click.echo(f"existed={word}")
 
@@ -70,15 +70,15 @@ def add(source: Path, folder: Path) -> None:
 @command.command("save")
 @_BRANCH
 @_PATH
-@click.option("--message", required=True, help="the message of the commit")
+@click.option("--message", required=True, help="commit message")
 def save(branch: str, folder: Path, message: str) -> None:
     """Push the folder as one commit; never overwrite newer commits.
 
-    A push that is not a fast-forward ends with 3. A network error is retried three times.
+    Exit 3 if the push is not a fast-forward. A network error is retried three times.
 
     Example: torchgauge ci history save --branch results --path history --message "Results of 2026-05-28"
     """
     from torchgauge.workflows.history_branch import HistoryBranch
 
     commit = HistoryBranch.from_environment(branch).save(folder, message)
-    click.echo(f"{branch} is at {commit}" if commit else "nothing new")
+    click.echo(f"{branch} is at {commit}" if commit else "nothing to push")

@@ -9,13 +9,13 @@ from torchgauge.cli.answer import aside
 
 @click.command("init")
 @click.option("--dir", "folder", default=".", show_default=True, help="root of the repository")
-@click.option("--config", "config_name", default="torchgauge.yml", show_default=True, help="file below it")
+@click.option("--config", "config_name", default="torchgauge.yml", show_default=True, help="file in --dir")
 @click.option("--force", is_flag=True, help="overwrite changed files")
 @click.option("--dry-run", is_flag=True, help="show the diff; write nothing")
 def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
-    """Write the workflows of a repository from its torchgauge.yml, and what they install, with hashes.
+    """Write a repository's workflows from its torchgauge.yml, with hashes of the packages to install.
 
-    pip provides the hash of torchgauge, unless `torchgauge:` of the file has one.
+    The hash of torchgauge itself is from pip, unless `torchgauge:` in the file has one.
 
     Example: torchgauge ci init --dir ../my-project
     """
@@ -33,4 +33,4 @@ def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
             click.echo(file.difference)
     if not dry_run:
         write_workflows(files, force=force)
-    aside(f"the repository still lacks {each}" for each in lacking(config, Path(folder)))
+    aside(f"missing in the repository: {each}" for each in lacking(config, Path(folder)))

@@ -11,17 +11,17 @@ from torchgauge.cli.options import store_option
 
 
 @click.command("issues")
-@store_option("where results are")
-@campaign("the night's plan")
+@store_option("store with the results")
+@campaign("plan of the nightly campaign, from `ci plan`")
 @click.option("--collected", default="collect.json", show_default=True, help="file that `ci collect` wrote")
 @click.option("--config", "config_file", help="torchgauge.yml (default: here)")
 @click.option(
     "--policy", metavar="FILE", help="policy file (default: of the torchgauge.yml here, else built in)"
 )
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
-@click.option("--bot", default="github-actions[bot]", show_default=True, help="account of the token")
-@click.option("--most", type=click.IntRange(0), default=10, show_default=True, help="issues opened at most")
-@click.option("--url", default="", help="address of the dashboard")
+@click.option("--bot", default="github-actions[bot]", show_default=True, help="GitHub account of the token")
+@click.option("--most", type=click.IntRange(0), default=10, show_default=True, help="maximum of new issues")
+@click.option("--url", default="", help="URL of the dashboard")
 @click.option("--dry-run", is_flag=True, help="print the changes; write nothing")
 def command(
     store: str,
@@ -36,9 +36,9 @@ def command(
     url: str,
     dry_run: bool,
 ) -> None:
-    """Open, update and close issues about what a night found: for each change, cluster and absent pool.
+    """Open, update and close issues on a nightly campaign: changes, failure clusters, missing pools.
 
-    A second run writes nothing twice. Closed issues stay closed.
+    A repeated command writes nothing twice. Issues that a person closed stay closed.
 
     Example: torchgauge ci report issues --store results --dry-run
     """
@@ -65,9 +65,9 @@ def command(
         if dry_run:
             click.echo(step.body)
     if planned.held_back:
-        click.echo(f"not opened: {planned.held_back} more; {most} a night at most", err=True)
+        click.echo(f"not opened: {planned.held_back} more issues; --most is {most}", err=True)
     if planned.left:
-        click.echo(f"left closed, as a person closed them: {planned.left}", err=True)
+        click.echo(f"issues that a person closed stay closed: {planned.left}", err=True)
     if api is not None and not dry_run:
         apply_steps(api, repository, planned.steps)
     if not planned.steps:

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 
 @click.command("plan")
-@click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="what to plan")
-@click.option("--store", help="earlier results, whose durations size the jobs")
-@click.option("--out", default="campaign.json", show_default=True, help="where the plan goes")
-@click.option("--pool", "pools", type=CommaList(optional=True), help="only these pools ('': all)")
-@click.option("--trust", type=click.Choice(["anyone", "collaborators"]), help="only pools that trust these")
-@click.option("--torch", "torch", default="", help="build under test (default: pinned by the pools)")
+@click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="configuration")
+@click.option("--store", help="store of earlier results, whose durations size the jobs")
+@click.option("--out", default="campaign.json", show_default=True, help="output file")
+@click.option("--pool", "pools", type=CommaList(optional=True), help="only these pools (default and '': all)")
+@click.option("--trust", type=click.Choice(["anyone", "collaborators"]), help="only pools with this `trust`")
+@click.option("--torch", "torch", default="", help="torch under test (default: pinned by the pools)")
 @click.option(
     "--night",
     metavar="DATE",
     envvar="TORCHGAUGE_NIGHT",
-    help="date of the night (or TORCHGAUGE_NIGHT; default: today, UTC)",
+    help="date of the nightly campaign (or TORCHGAUGE_NIGHT; default: today, UTC)",
 )
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
-@click.option("--sha", envvar="GITHUB_SHA", default="", help="the commit that is planned for")
-@click.option("--pull-request", is_flag=True, help="one job for each pool, with the artifact of `ci gate`")
-@click.option("--once", is_flag=True, help="plan nothing if --store contains the campaign")
-@click.option("--github", is_flag=True, help="set this step's outputs: matrix, campaign, digest, ...")
+@click.option("--sha", envvar="GITHUB_SHA", default="", help="commit of the campaign")
+@click.option("--pull-request", is_flag=True, help="plan one job per pool, for `ci gate`")
+@click.option("--once", is_flag=True, help="plan nothing if --store contains every result")
+@click.option("--github", is_flag=True, help="write the step outputs matrix, campaign, digest, ...")
 def command(config_file: str, out: str, github: bool, **options: Any) -> None:
     """Plan a campaign: which cases each pool runs in which job, sized by recorded durations.
 
@@ -52,7 +52,7 @@ def command(config_file: str, out: str, github: bool, **options: Any) -> None:
             _hand_on_nothing("")
         raise
     if options["once"] and _is_there(options["store"], plan):
-        click.echo(f"{plan.campaign_id}: every result is there already, so nothing is planned", err=True)
+        click.echo(f"{plan.campaign_id}: nothing is planned, since the store contains every result", err=True)
         if github:
             _hand_on_nothing(plan.campaign_id)
         return
@@ -91,7 +91,7 @@ def _plan(config: Config, options: dict[str, Any]) -> CampaignPlan:
     occasion = planning.Occasion(created_at=now, night=night.isoformat(), **words)
     # a label without a name, not a night without a list
     if options["pull_request"] and options["pools"] == ():
-        raise NothingSelectedError("no pool is named", hint="--pool NAME, or the label torchgauge-run:NAME")
+        raise NothingSelectedError("no pool was given", hint="--pool NAME, or the label torchgauge-run:NAME")
     pools = planning.chosen_pools(config, options["pools"] or (), options["trust"] or "")
     if options["pull_request"]:
         pools = planning.in_one_job(pools)

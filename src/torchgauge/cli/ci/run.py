@@ -26,8 +26,8 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
     help="attempt at the shard (default: GITHUB_RUN_ATTEMPT, or 1)",
 )
 @click.option("--out", help="folder of the result set (default: the artifact's name)")
-@click.option("--budget", type=Seconds(), help="stop after about this long (30m, 2h)")
-@click.option("--deadline", type=Seconds(), help="time until the job is killed; stop before")
+@click.option("--budget", type=Seconds(), help="stop after about this time (30m, 2h)")
+@click.option("--deadline", type=Seconds(), help="time until the CI system kills the job; stop before")
 @campaigning
 @store_option("store of the run")
 @EXECUTOR
@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Run one shard of a campaign and write its result set.
 
-    Failing cases are rows, which `ci gate` judges. Exit 2 or 3: no result set.
+    Exit 0 also if cases fail: `ci gate` judges them. Exit 2 or 3: no result set.
 
     Example: torchgauge ci run --pool POOL --shard 2 --deadline 55m
     """

@@ -17,24 +17,26 @@ from torchgauge.cli.options import store_option
 VERBS = {
     "list": (
         "torchgauge.cli.ci.suspects:list_suspicions",
-        "list open suspicions, and the jobs that measure them",
+        "list suspected changes and the jobs that measure them",
     ),
-    "measure": ("torchgauge.cli.ci.suspects:measure", "measure them again on their pool"),
-    "settle": ("torchgauge.cli.ci.suspects:settle_suspicions", "take the answers into a store"),
+    "measure": ("torchgauge.cli.ci.suspects:measure", "measure suspected changes again on their pool"),
+    "settle": ("torchgauge.cli.ci.suspects:settle_suspicions", "import the outcomes into a store"),
 }
 
 
 @click.group("suspects", cls=LazyGroup, sections={"Commands": VERBS})
 def command() -> None:
-    """List what a night suspects, measure it again on its pool, and take the answers."""
+    """List suspected changes, measure them again on their pool, and import the outcomes."""
 
 
 @click.command("list")
-@click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="the pools")
+@click.option(
+    "--config", "config_file", default="torchgauge.yml", show_default=True, help="file with the pools"
+)
 @click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
-@campaign("plan of the night")
-@store_option("where results are")
-@click.option("--github", is_flag=True, help="set this step's outputs: suspected, confirm, matrix")
+@campaign("plan of the nightly campaign, from `ci plan`")
+@store_option("store with the results")
+@click.option("--github", is_flag=True, help="write the step outputs suspected, confirm, matrix")
 def list_suspicions(
     config_file: str,
     policy: str | None,
@@ -43,10 +45,10 @@ def list_suspicions(
     store: str,
     github: bool,
 ) -> None:
-    """List open suspicions and the jobs that measure them.
+    """List suspected changes without a final outcome, and the jobs that measure them.
 
     Outputs: `matrix` for jobs of `ci suspects measure`, `confirm` (`true` if it has a job), and
-    `suspected` (`true` if any suspicion is open; `ci suspects settle` closes those without a job).
+    `suspected` (`true` if any change is listed; `ci suspects settle` closes those without a job).
 
     Example: torchgauge ci suspects list --store results
     """
@@ -69,7 +71,7 @@ def list_suspicions(
         words = f"--pool {leg.pool} --good {leg.good_run} --suspect {leg.suspect_run}"
         click.echo(f"torchgauge ci suspects measure {words}")
     if not waiting:
-        click.echo("no suspicion is open")
+        click.echo("no suspected change is open")
     if github:
         set_json_output("matrix", {"include": [to_plain(leg) for leg in legs]})
         set_output("confirm", "true" if legs else "false")
@@ -80,29 +82,29 @@ def list_suspicions(
 @click.option("--pool", required=True, help="pool of this machine")
 @click.option("--good", required=True, metavar="RUN", help="last good run, from `ci suspects list`")
 @click.option("--suspect", required=True, metavar="RUN", help="the first suspect run")
-@store_option("where results are")
-@campaign("plan of the night")
+@store_option("store with the results")
+@campaign("plan of the nightly campaign, from `ci plan`")
 @click.option(
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: here)"
 )
 @click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
-@click.option("--install", default="", help="command that makes a build")
+@click.option("--install", default="", help="command that installs a build")
 @click.option("--good-from", default=".", show_default=True, help="checkout of the good build")
 @click.option("--suspect-from", default=".", show_default=True, help="checkout of the suspect build")
 @click.option("--good-torch", default="", help="TORCH in --install for the good build")
 @click.option("--suspect-torch", default="", help="TORCH in --install for the suspect build")
 @click.option(
     "--build", "builds", multiple=True, envvar="TORCHGAUGE_BUILDS",
-    help="existing build, RUN=PYTHON or VERSION=PYTHON (or TORCHGAUGE_BUILDS)",
+    help="interpreter of a build: RUN=PYTHON or VERSION=PYTHON (or TORCHGAUGE_BUILDS)",
 )  # fmt: skip
 @click.option("--budget", type=Seconds(), help="start no comparison after this time (30m, 2h)")
 @click.option("--work", default="./torchgauge-builds", show_default=True, help="folder of builds")
-@click.option("--out", default="./confirmed", show_default=True, help="folder of the answers")
+@click.option("--out", default="./confirmed", show_default=True, help="output folder of outcomes")
 def measure(pool: str, good: str, suspect: str, **options: Any) -> None:
-    """Measure open suspicions again on this machine: the last good build against the suspect one.
+    """Measure suspected changes again on this machine: the last good build against the suspect one.
 
-    Each answer is stored at once, in the store and in --out. A notice of the GitHub job names the set.
-    Exit 0 with any answer: `ci gate` judges.
+    Each outcome is written at once, to the store and to --out. A notice of the GitHub job contains the
+    digest of the set. Exit 0 with any outcome: `ci gate` judges.
 
     Example: torchgauge ci suspects measure --pool POOL --good RUN --suspect RUN --build RUN=PYTHON
     """
@@ -132,7 +134,7 @@ def measure(pool: str, good: str, suspect: str, **options: Any) -> None:
     )
     waiting = only_pair(open_in(store, read_policy(policy)), good, suspect)
     if not waiting:
-        click.echo(f"no suspicion is open between {good} and {suspect}", err=True)
+        click.echo(f"no suspected change is open between {good} and {suspect}", err=True)
     try:
         confirm(job, store, waiting, partial(click.echo, err=True))
     finally:  # also where the job is cancelled: what it has counts
@@ -151,13 +153,13 @@ def _state(folder: Path) -> None:
 
 @click.command("settle")
 @click.argument("folder", type=click.Path(path_type=Path))
-@store_option("where results are")
-@campaign("plan of the night")
+@store_option("store with the results")
+@campaign("plan of the nightly campaign, from `ci plan`")
 @click.option(
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: here)"
 )
 @click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
-@click.option("--ask-github", is_flag=True, help="accept only answers that their jobs state, by the API")
+@click.option("--ask-github", is_flag=True, help="accept only outcomes declared by a job, by the API")
 def settle_suspicions(
     folder: Path,
     store: str,
@@ -167,11 +169,11 @@ def settle_suspicions(
     policy: str | None,
     ask_github: bool,
 ) -> None:
-    """Import the answers of `ci suspects measure` below FOLDER into the store.
+    """Import the outcomes of `ci suspects measure` below FOLDER into the store.
 
-    An answer counts for an open suspicion of the pool's own runs; any other is refused. With
+    An outcome counts for a suspected change in runs of the same pool; any other is refused. With
     --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the pool is that of
-    the job `confirm POOL LEG` whose page names the set. A suspicion without an answer stays open. Exit 0.
+    the job `confirm POOL LEG` that declared the set. A change without an outcome stays open. Exit 0.
 
     Example: torchgauge ci suspects settle confirmed --store results --ask-github
     """
@@ -195,4 +197,4 @@ def settle_suspicions(
     for each in found.left:
         click.echo(f"still open: {each.series.case_id} {each.change.size:+.1%} since {each.suspect.date}")
     if not (found.taken or found.left):
-        click.echo("no suspicion has a new outcome")
+        click.echo("no suspected change has a new outcome")

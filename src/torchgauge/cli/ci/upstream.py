@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("upstream")
-@store_option("where results are")
+@store_option("store with the results")
 @click.option(
     "--run",
     "runs",
@@ -28,19 +28,21 @@ if TYPE_CHECKING:
     help="state of the job",
 )  # fmt: skip
 @click.option(
-    "--conclusion", type=click.Choice(["success", "failure", "cancelled"]), help="default: of the runs"
+    "--conclusion", type=click.Choice(["success", "failure", "cancelled"]), help="default: from the runs"
 )
-@click.option("--callback-url", envvar="CRCR_CALLBACK_URL", default="", help="the relay (CRCR_CALLBACK_URL)")
 @click.option(
-    "--event", envvar="GITHUB_EVENT_PATH", help="file of the repository_dispatch (GITHUB_EVENT_PATH)"
+    "--callback-url", envvar="CRCR_CALLBACK_URL", default="", help="URL of the relay (CRCR_CALLBACK_URL)"
 )
-@click.option("--upstream-sha", default="", help="upstream commit, without a dispatch")
-@click.option("--event-type", type=click.Choice(["nightly", "periodic"]), help="with --upstream-sha")
+@click.option(
+    "--event", envvar="GITHUB_EVENT_PATH", help="repository_dispatch event file (default: GITHUB_EVENT_PATH)"
+)
+@click.option("--upstream-sha", default="", help="PyTorch commit, if no event was dispatched")
+@click.option("--event-type", type=click.Choice(["nightly", "periodic"]), help="used with --upstream-sha")
 @click.option("--job-name", default="", help="name of the job (default: GITHUB_JOB)")
-@click.option("--check-run-id", default="", help="check run of the job")
-@click.option("--artifact-url", default="", help="address of logs and results")
-@click.option("--hud-v3", "hud", metavar="DIR", help="write the upload directory of benchmark results v3")
-@click.option("--benchmark", default="torchgauge", show_default=True, help="benchmark.name in it")
+@click.option("--check-run-id", default="", help="id of the job's check run")
+@click.option("--artifact-url", default="", help="URL of logs and results")
+@click.option("--hud-v3", "hud", metavar="DIR", help="write HUD's benchmark results v3 to this folder")
+@click.option("--benchmark", default="torchgauge", show_default=True, help="benchmark.name of --hud-v3")
 @click.option("--dry-run", is_flag=True, help="print the callback; send nothing")
 def command(**options: Any) -> None:
     """Report runs upstream: a callback to PyTorch's relay, or files for the uploader of its HUD.
@@ -50,7 +52,7 @@ def command(**options: Any) -> None:
     Example: torchgauge ci report upstream --relay --status completed --job-name "bench-POOL" --hud-v3 upload
     """
     if not options["relay"] and not options["hud"]:
-        raise UsageError("nothing is to be reported", hint="--relay, --hud-v3 DIR, or both")
+        raise UsageError("no report was requested", hint="--relay, --hud-v3 DIR, or both")
     if options["hud"]:
         from pathlib import Path
 
@@ -76,7 +78,7 @@ def _runs(options: dict[str, Any]) -> tuple[Any, list[str]]:
     given = [resolve_run(store, name) for name in options["runs"]]
     names = given or of_one_campaign([info.run_id for info in store.runs()])
     if not names:
-        raise NothingSelectedError("the store has no run", hint="torchgauge run makes one")
+        raise NothingSelectedError("the store contains no run", hint="torchgauge run SUITE --device DEVICE")
     return store, names
 
 
@@ -86,16 +88,16 @@ def _relay(options: dict[str, Any]) -> None:
     from torchgauge.workflows.workflow_event import read_event
 
     if bool(options["upstream_sha"]) != bool(options["event_type"]):
-        raise UsageError("--upstream-sha and --event-type go together", hint="name both, or neither")
+        raise UsageError("--upstream-sha and --event-type go together", hint="pass both, or neither")
     if options["upstream_sha"]:
         payload = relay.self_reported(options["event_type"], options["upstream_sha"])
     elif options["event"]:
         payload = relay.dispatched(read_event(options["event"]))
     elif options["dry_run"]:
         payload = dict(relay.EXAMPLE_PAYLOAD)
-        click.echo("note: no event is named, so the payload of the relay is an example", err=True)
+        click.echo("note: no event file was given, so the payload is an example", err=True)
     else:
-        raise UsageError("no event is named", hint="--event FILE, or --upstream-sha with --event-type")
+        raise UsageError("no event file was given", hint="--event FILE, or --upstream-sha with --event-type")
     job = relay.RelayJob.from_environment(
         options["job_name"], options["check_run_id"], tried=options["dry_run"]
     )
@@ -104,7 +106,7 @@ def _relay(options: dict[str, Any]) -> None:
         say_json(body)
         return
     if not options["callback_url"]:
-        raise UsageError("no relay is named", hint="--callback-url URL, or CRCR_CALLBACK_URL")
+        raise UsageError("no relay URL was given", hint="--callback-url URL, or set CRCR_CALLBACK_URL")
     trouble = relay.send(options["callback_url"], relay.oidc_token(), body)
     if trouble:
         click.echo(f"warning: {trouble}", err=True)

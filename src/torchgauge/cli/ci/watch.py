@@ -11,18 +11,18 @@ from torchgauge.cli.options import store_option
 
 
 @click.command("watch")
-@store_option("where results must be")
-@click.option("--config", "config_file", help="torchgauge.yml: the times, and pools that a night must have")
-@click.option("--expect-by", metavar="HH:MM", help="deadline of a night, UTC (default: of --config, 06:00)")
-@click.option("--now", metavar="TIME", help="time instead of now (ISO 8601)")
-@click.option("--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="nights to check")
+@store_option("store that must contain the results")
+@click.option("--config", "config_file", help="torchgauge.yml with the times and the required pools")
+@click.option("--expect-by", metavar="HH:MM", help="time when results are due, UTC (default: 06:00)")
+@click.option("--now", metavar="TIME", help="check as of this time instead of now (ISO 8601)")
+@click.option("--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="days to check")
 @JSON
 def command(
     store: str, config_file: str | None, expect_by: str | None, now: str | None, nights: int, as_json: bool
 ) -> None:
-    """Exit 1 if a night is missing or incomplete, and list the gaps.
+    """Exit 1 if a nightly campaign is missing or incomplete, and list the gaps.
 
-    Run this command from its own timer.
+    Schedule this command apart from the nightly workflow.
 
     Example: torchgauge ci watch --store results --expect-by 06:00
     """

@@ -18,11 +18,11 @@ from torchgauge.suites.conformance.suite import NAME
 def check_campaign(options: Mapping[str, Any], progress: Progress) -> Campaign:
     """The campaign that the options of ``torchgauge check`` describe.
 
-    Raises :class:`UsageError` where no device is named, for a group or check that does not exist, and what
+    Raises :class:`UsageError` where no device was given, for a group or check that does not exist, and what
     planning raises.
     """
     if not options["device"]:
-        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+        raise UsageError("no device was given", hint="--device NAME; torchgauge devices lists them")
     settings, provenance = check_settings(options, calibrate=False)
     selection = Selection(
         suites=(NAME,),

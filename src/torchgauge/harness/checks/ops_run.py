@@ -29,7 +29,7 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     if options["resume"]:
         return resumed_campaign(options["resume"], progress, python=options["python"])
     if not options["device"]:
-        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+        raise UsageError("no device was given", hint="--device NAME; torchgauge devices lists them")
     there = interpreter(options["python"])
     targets = expand_devices(options["device"], there)
     devices = find_devices(targets, there)

@@ -94,4 +94,4 @@ def check_names(selection: Selection, entries: Mapping[str, Sequence[ModelEntry]
     if selection.size not in ("small", "full"):
         raise UnknownNameError("size", selection.size, ("small", "full"))
     if not selection.suites:
-        raise UsageError("no suite is named", hint="torchgauge suites lists them")
+        raise UsageError("no suite was given", hint="torchgauge suites lists them")

@@ -325,7 +325,7 @@ def find_devices(names: Iterable[str], there: Interpreter) -> dict[str, Device]:
     """Device name to device for every target in ``names``; torch must be there where one of them needs it."""
     wanted = dict.fromkeys(parse_target(text).name for text in names)
     if not wanted:
-        raise UsageError("no device is named", hint="torchgauge devices lists them")
+        raise UsageError("no device was given", hint="torchgauge devices lists them")
     devices = {name: device_of(there, name) for name in wanted}
     if any(device.torch_type is not None for device in devices.values()):
         require_torch(there)
