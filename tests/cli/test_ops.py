@@ -21,6 +21,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 needs_npusim = pytest.mark.skipif(
     importlib.util.find_spec("torchgauge_npusim") is None, reason="the simulated device is not installed"
 )
+DTYPES = ("float32", "bfloat16")
 ABORTING = """
 import importlib.machinery, importlib.util, os, sys
 here = os.path.dirname(os.path.abspath(__file__))
@@ -117,14 +118,16 @@ def test_an_operator_that_aborts_costs_one_row(tmp_path: Path) -> None:
 def test_without_the_test_package_every_row_says_what_to_install(
     tmp_path: Path, hide_package: Callable[[str], str]
 ) -> None:
-    """The rows of each dtype are skipped with the line to type, and the run ends as one without results."""
+    """The rows of each dtype and variant are skipped with the line to type; the run ends without results."""
     path = hide_package("expecttest")
-    words = ("--device", "cpu", "--ops", "add,exp", "--dtype", "float32,bfloat16", "--json")
+    words = ("--device", "cpu", "--ops", "add,exp", "--dtype", ",".join(DTYPES), "--json")
+    words += ("--variant", "forward,backward")
     done = torchgauge("judge", tmp_path, *words, PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 3, done.stderr
     shown = json.loads(done.stdout)
-    assert shown["counts"] == {"skipped": 4}
-    assert [(row["dtype"], row["planned"]) for row in shown["matrix"]] == [("float32", 2), ("bfloat16", 2)]
+    assert shown["counts"] == {"skipped": 8}
+    rows = {(row["variant"], row["dtype"]): row["planned"] for row in shown["matrix"]}
+    assert rows == {(variant, dtype): 2 for variant in ("forward", "backward") for dtype in DTYPES}
     assert "pip install expecttest" in done.stderr
 
 

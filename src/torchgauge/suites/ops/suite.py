@@ -64,7 +64,7 @@ class OpsSuite:
     """Operators as entries, in the dtypes that PyTorch lists; ``python`` is the interpreter with this torch.
 
     ``samples`` is how many of PyTorch's samples each case tries, 0 for all. Without PyTorch's database,
-    operators have the ``dtypes``.
+    operators have the ``dtypes`` in every variant.
     """
 
     name: str = "ops"
@@ -126,9 +126,8 @@ class OpsSuite:
         fields = self._fields
         if self.catalogue.missing:
             unknown = {"": self.dtypes}
-            return tuple(
-                self._entry(Operator(name, unknown, {}, False, False), True) for name in fields.smoke
-            )
+            every = (Operator(name, unknown, unknown, True, True) for name in fields.smoke)
+            return tuple(self._entry(op, True) for op in every)
         return tuple(self._entry(op, op.name in fields.smoke) for op in self.catalogue.operators)
 
     def _entry(self, op: Operator, smoke: bool) -> ModelEntry:
