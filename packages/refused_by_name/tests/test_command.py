@@ -51,6 +51,19 @@ def test_an_installed_package_has_its_version(printed):
     assert re.match(r"\d", plain["version"])
 
 
+def test_progress_is_printed_beside_the_output(capsys, monkeypatch, tmp_path):
+    """A package of thousands of files takes minutes: stderr has a line for every hundred."""
+    (tmp_path / "many").mkdir()
+    for number in range(150):
+        (tmp_path / "many" / f"part{number}.py").write_text("", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["many", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["packages"][0]["files"] == 150
+    lines = [f"many: {number} of 150 files scanned" for number in (0, 100)]
+    assert printed.err.splitlines() == ["many: reading 150 files", *lines]
+
+
 @pytest.mark.parametrize("name", ["no_such_package", "../torch", "this"])
 def test_a_name_that_is_not_a_package_is_a_mistake(capsys, name):
     """An unknown name, a path, and a module without a folder."""

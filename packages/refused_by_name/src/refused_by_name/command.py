@@ -85,13 +85,19 @@ def scan_package(name: str) -> Scanned:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
         version = ""
-    return scan(Path(folders[0]), name, version)
+    return scan(Path(folders[0]), name, version, _say)
+
+
+def _say(line: str) -> None:
+    """Print one line of progress."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def try_features(python: str, device: str) -> Iterator[Tried]:
     """Yield each feature on the torch device type ``device``, tried twice, each time in a child."""
     for feature, places in tried_feature.FEATURES.items():
         ends = (_end(python, device, feature, how) for how in ("as it is", "let through"))
+        _say(f"trying {feature} on {device}")
         yield Tried(feature, device, ", ".join(places), *ends)
 
 

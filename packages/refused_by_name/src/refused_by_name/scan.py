@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,13 +20,19 @@ NO_DEVICES = frozenset({"meta"})
 """Types of tensors that are on no device: a test that spares them alone refuses every device alike."""
 LONGEST = 200
 """Characters of a test or a message that are kept."""
+PROGRESS_EVERY = 100
+"""Files between two lines of progress."""
 Body = Sequence[ast.stmt]
 
 
-def scan(root: Path, package: str, version: str = "") -> Scanned:
-    """All refusals by name in the ``*.py`` below ``root``, the folder of ``package``."""
+def scan(root: Path, package: str, version: str = "", say: Callable[[str], None] = lambda _: None) -> Scanned:
+    """Return all refusals by name in the ``*.py`` below ``root``, the folder of ``package``.
+
+    ``say`` receives lines of progress.
+    """
     found, unread = Package(), []
     files = sorted(root.rglob("*.py"))
+    say(f"{package}: reading {len(files)} files")
     for path in files:
         short = path.relative_to(root.parent).as_posix()
         name = short.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -34,12 +40,12 @@ def scan(root: Path, package: str, version: str = "") -> Scanned:
             found.modules[name] = read_module(name, short, path.read_text(encoding="utf-8"))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             unread.append(f"{short}: {type(error).__name__}")
-    refusals = [
-        each
-        for name, module in found.modules.items()
-        if not accelerators().intersection(name.split(".")[1:])  # a named device's own sources
-        for each in refusals_of(module, found)
-    ]
+    refusals: list[Refusal] = []
+    for number, (name, module) in enumerate(found.modules.items()):
+        if number % PROGRESS_EVERY == 0:
+            say(f"{package}: {number} of {len(files)} files scanned")
+        if not accelerators().intersection(name.split(".")[1:]):  # a named device's own sources
+            refusals.extend(refusals_of(module, found))
     refusals.sort(key=lambda each: (each.file, each.line, each.test))
     return Scanned(package, version, len(files), tuple(dict.fromkeys(refusals)), tuple(unread))
 
