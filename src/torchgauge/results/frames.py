@@ -108,7 +108,7 @@ def matrix(store: Store, metric: str, run: Runs = None) -> pd.DataFrame:
     frame = frame_of(_may_stand(store, "summaries", run, told, (("metric", frozenset({metric})),)))
     frame = frame[frame["median"].notna()].merge(chosen, on=keys)
     counts = [number_counts(metric, *row) for row in zip(frame["status"], frame["modifiers"], strict=True)]
-    frame = frame[pd.Series(counts, index=frame.index, dtype=bool)]
+    frame["median"] = frame["median"].where(pd.Series(counts, index=frame.index, dtype=bool))
     shown = frame["device"].where(
         frame["device_index"] == 0, frame["device"] + "." + frame["device_index"].astype("string")
     )
