@@ -52,6 +52,28 @@ def test_a_host_that_reads_nothing_holds_nobody_up(tmp_path: Path) -> None:
         host.close(0.0)
 
 
+POOL = """
+import sys
+import torch.utils._triton
+pool = "torch._inductor.async_compile"
+torch.utils._triton.has_triton_package = lambda: sys._getframe(1).f_globals["__name__"] == pool
+__import__(pool)
+"""
+"""What the import of inductor does where Triton is installed, as with every CUDA build of torch."""
+
+
+@pytest.mark.torch
+def test_a_host_forks_where_triton_is_installed(tmp_path: Path) -> None:
+    """Otherwise inductor starts threads, and compile times of fresh workers include imports."""
+    host = _host_that_imports(tmp_path, POOL)
+    try:
+        ready = host.receive(PATIENCE_S)
+        assert ready is not None
+        assert (ready["ev"], ready["warm"], ready["notes"]) == ("ready", True, [])
+    finally:
+        host.close()
+
+
 def _host_that_imports(folder: Path, line: str) -> HostProcess:
     (folder / "trouble.py").write_text(f"{line}\n", encoding="utf-8")
     path = (("PYTHONPATH", f"{folder}:{Path(__file__).parents[3] / 'src'}"),)

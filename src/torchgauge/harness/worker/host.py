@@ -91,6 +91,10 @@ class Host:
         """Import what workers share, if they are to be forked, and say whether that worked."""
         started, notes = time.perf_counter(), []
         if self.options["warm"]:
+            # where Triton is installed, the import of inductor starts a pool of processes and a thread for
+            # them; this variable leaves both to the first kernel that needs them
+            warm_pool = os.environ.get("TORCH_WARM_POOL")
+            os.environ["TORCH_WARM_POOL"] = warm_pool or "0"
             for name in self.options["preload"]:
                 try:
                     module, _, call = name.partition(":")
@@ -99,6 +103,8 @@ class Host:
                         getattr(imported, call)()
                 except Exception as error:  # noqa: BLE001  the worker will say what is missing
                     notes.append(f"{name}: {type(error).__name__}: {error}")
+            if warm_pool is None:
+                os.environ.pop("TORCH_WARM_POOL", None)
             gc.collect()
             gc.freeze()  # the template's objects are nobody's garbage: collecting them in forks copies pages
             self.warm = process_tree.thread_count() == 1
