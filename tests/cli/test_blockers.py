@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,12 +36,14 @@ QUICK = (
 
 @pytest.fixture
 def words(tmp_path: Path) -> tuple[str, ...]:
-    """A store in which a model lacks an operator, with a census of that model and of another one."""
+    """A store with a model in float32 that lacks an operator, judged in two dtypes; a census of two models."""
     store = Store.open(tmp_path / "store", create=True)
     case = Case(Workload("toy", "mlp"), Configuration("eager", "eager"), DeviceTarget("d"))
     failure = Failure("NotImplementedError", "Could not run 'aten::gelu'", missing_op="aten::gelu")
     row = stored_runs.result(case, None, status=Status.ERROR, failure=failure)
-    stored_runs.run(store, "r1", [row], stored_runs.environment("d"))
+    works = (Workload("ops", "nn.functional.relu", "forward", dtype) for dtype in ("bfloat16", "float32"))
+    judged = [stored_runs.result(replace(case, workload=each)) for each in works]
+    stored_runs.run(store, "r1", [row, *judged], stored_runs.environment("d"))
     needs = frozenset({("aten::gelu", "float32")})
     models = tuple(
         ModelCensus("toy", name, "inference", "float32", "eager", needs) for name in ("mlp", "other")
@@ -63,6 +66,17 @@ def test_a_mistake_says_what_to_type(invoke, words, more, kind, message) -> None
     done = invoke(*words, *more)
     assert isinstance(done.exception, kind)
     assert message in str(done.exception)
+
+
+def test_dtypes_are_those_of_the_models(invoke, words) -> None:
+    """An operator matrix in more dtypes adds no ranking of models that nobody runs so; --dtype does."""
+    asked = ((), ("--dtype", "bfloat16"), ("--dtype", "bfloat16,float32"))
+    shown = [json.loads(invoke(*words, *more, "--json").stdout) for more in asked]
+    assert [[each["dtype"] for each in found] for found in shown] == [
+        ["float32"],
+        ["bfloat16"],
+        ["bfloat16", "float32"],
+    ]
 
 
 def test_a_device_must_be_named(invoke, words) -> None:

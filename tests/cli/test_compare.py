@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 import stored_runs
 from stored_runs import BEGIN, DAY, case, environment, result
 
+from torchgauge import registry
 from torchgauge.errors import UsageError
-from torchgauge.records import Status
+from torchgauge.records import METRICS, Better, Compared, Measurement, Metric, Status
 from torchgauge.results.store import Store
 
 
@@ -42,6 +45,23 @@ def test_two_runs(invoke, runs) -> None:
     assert "no noise history" in shown.output
     assert "1.00 ms -> 2.00 ms" in shown.output
     assert "outside the common set: toy/dead" in shown.output
+
+
+def test_each_metric_is_named(invoke, runs, monkeypatch, tmp_path) -> None:
+    """That of a package has a row, as step times have; others are counted by name."""
+    shown = invoke("compare", "latest~1", "latest", "--store", runs).output
+    assert "\nunchanged (metric and cases): status 2, peak_memory 1\n" in shown
+    rate = Metric("acme_rate", "1/s", Better.HIGHER, "for tests", compared=Compared.RATIO, tolerance=0.1)
+    monkeypatch.setattr(registry, "metrics", lambda: {**METRICS, rate.name: rate})
+    store = Store.open(tmp_path / "acme", create=True)
+    for number, value in enumerate((10.0, 5.0)):
+        sampled = Measurement("acme_rate", "1/s", (value,) * 3)
+        summaries = (stored_runs.summarise(sampled, rate),)
+        measured = replace(result(case()), measurements=(sampled,), summaries=summaries)
+        stored_runs.run(store, f"{number}", [measured], at=BEGIN + number * DAY)
+    shown = invoke("compare", "latest~1", "latest", "--store", str(tmp_path / "acme")).output
+    (row,) = [line for line in shown.splitlines() if "acme_rate" in line]
+    assert re.search(r"undecided +acme_rate +10\.0 1/s -> 5\.00 1/s +0\.500 +toy/linear", row), row
 
 
 @pytest.mark.parametrize(

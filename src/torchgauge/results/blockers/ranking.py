@@ -138,10 +138,9 @@ class Question:
 
 
 def dtypes_of(evidence: Evidence) -> tuple[str, ...]:
-    """Dtypes that can be ranked: those of models on it, and of the matrix those in :data:`MODEL_DTYPES`."""
+    """Return the dtypes of models, and without models those of the matrix in :data:`MODEL_DTYPES`."""
     of_models = {row.dtype for row in evidence.models}
-    of_matrix = {row.dtype for row in evidence.operators} & MODEL_DTYPES
-    return tuple(sorted(of_models | of_matrix))
+    return tuple(sorted(of_models or {row.dtype for row in evidence.operators} & MODEL_DTYPES))
 
 
 def blockers(question: Question, dtype: str) -> Blockers:

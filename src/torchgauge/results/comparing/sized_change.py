@@ -105,9 +105,7 @@ def _too_few(blank: MetricVerdict, rule: SizedRule, far: int | None) -> MetricVe
         )
         return replace(blank, reason=reason, needed=least)
     action = blank.action.softened if count == 1 else blank.action
-    return replace(
-        blank, reason=f"{count} of the {least} launches that it takes", needed=least, action=action
-    )
+    return replace(blank, reason=f"{count} of {least} required launches", needed=least, action=action)
 
 
 def _with_interval(blank: MetricVerdict, samples: LaunchSamples, rule: SizedRule) -> MetricVerdict:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from torchgauge import registry
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.records.metrics import METRICS
 from torchgauge.results import document
 from torchgauge.results.comparing.gate import GateResult
 from torchgauge.results.comparing.policy import STEP_TIMES
@@ -20,7 +22,7 @@ def comparison_text(found: TwoRuns) -> str:
     pairs = [each for each in found.verdicts if each.pair_key]
     told = [each for each in pairs if not _goes_without_saying(each)]
     told.sort(key=lambda each: (ORDER.index(each.verdict), each.pair_id, each.metric))
-    silent = sum(each.verdict is Verdict.UNDECIDED for each in pairs if _goes_without_saying(each))
+    rest = [each for each in pairs if _goes_without_saying(each)]
     speeds = found.differs is not Difference.RUN
 
     def turned(each: MetricVerdict) -> bool:
@@ -32,8 +34,8 @@ def comparison_text(found: TwoRuns) -> str:
         said=_counts(pairs),
         suite=[each for each in found.verdicts if not each.pair_key],
         told=told,
-        unchanged=len(pairs) - len(told) - silent,
-        silent=silent,
+        unchanged=_metrics_of(each for each in rest if each.verdict is Verdict.UNCHANGED),
+        silent=_metrics_of(each for each in rest if each.verdict is Verdict.UNDECIDED),
         speeds=speeds,
         value=lambda each: ours((speed_up if turned(each) else ratio)(each)),
         change=lambda each: ours(change(each) or "-"),
@@ -59,9 +61,19 @@ def _counts(verdicts: Iterable[MetricVerdict]) -> str:
     return ours(", ".join(f"{counts[verdict]} {verdict.value}" for verdict in ORDER if counts[verdict]))
 
 
+def _metrics_of(verdicts: Iterable[MetricVerdict]) -> str:
+    """Return each metric of ``verdicts`` with its number of cases: ``status 3, peak_memory 2``."""
+    return ours(
+        ", ".join(f"{name} {count}" for name, count in Counter(each.metric for each in verdicts).items())
+    )
+
+
 def _goes_without_saying(verdict: MetricVerdict) -> bool:
-    """Whether a metric beside step times needs no row: unchanged, or undecided where that gates nothing."""
-    if verdict.metric in STEP_TIMES:
+    """Return whether a metric needs no row: unchanged, or undecided where that gates nothing.
+
+    Step times and the metrics of packages always have one.
+    """
+    if verdict.metric in STEP_TIMES or verdict.metric in registry.metrics().keys() - METRICS.keys():
         return False
     undecided = verdict.verdict is Verdict.UNDECIDED and verdict.action is not Action.GATE
     return undecided or verdict.verdict is Verdict.UNCHANGED
