@@ -89,5 +89,5 @@ def test_the_day_of_a_stale_column_stands_once_above_it(tmp_path: Path, page: st
     heads = re.findall(r'<th scope="col"[^>]*data-device=.*?</th>', text)
     assert [" ".join(words(head).split()) for head in heads] == ["cpu eager", "npusim 2025-12-12 eager"]
     rows = [line for line in text.splitlines() if line.startswith('<tr><th scope="row"><a href="models/')]
-    said = [re.findall(r"of [\d-]{10}|stale", part) for row in rows for part in row.split("<td")[1:]]
-    assert said == [[], ["stale"], ["of 2025-12-02", "stale"], ["of 2025-11-22", "stale"]]
+    said = [re.findall(r"of [\d-]+|stale", part) for row in rows for part in row.split("<td")[1:]]
+    assert said == [[], ["stale"], ["of 12-02", "stale"], ["of 11-22", "stale"]]

@@ -115,7 +115,7 @@ def test_a_renamed_model_keeps_its_old_page_as_stale(tmp_path: Path) -> None:
         _night(store, night, (CASE, Status.PASS, {}))
     _night(store, 0, (renamed, Status.PASS, {}))
     old = _page(store, tmp_path / "site", "resnet18-8")
-    assert "This result is stale: it is of 2025-12-1" in words(old)
+    assert "This result is stale: measured 2025-12-1" in words(old)
     assert "no result in 1 of 6" in words(old)
     new = next((tmp_path / "site" / "models").glob("*v2*"))
     assert 'aria-label="5 nothing planned, 1 pass"' in new.read_text()

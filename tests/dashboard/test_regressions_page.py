@@ -14,7 +14,7 @@ from subject_store import finding, keep_findings, night
 
 from torchgauge.dashboard import build_site
 from torchgauge.records import Status
-from torchgauge.records.comparison import Verdict
+from torchgauge.records.comparison import CodeSource, SideSpec, Verdict
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend_findings import Finding
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
@@ -57,7 +57,7 @@ def test_a_change_has_size_range_age_and_verdict(store, tmp_path):
     text = _text(page)
     assert "latency +25.0% [+20.0%, +30.0%]" in text
     assert "1.00 ms → 1.25 ms" in text
-    assert "after torch 2.13 , by torch 2.14" in text
+    assert "after torch 2.13, by torch 2.14" in text
     assert re.search(r"suspected after .* since 2025-12-04 12:00 UTC", text)
     assert "\N{MINUS SIGN}10.0% no interval: too few nights" in text
     assert re.search(r'<a href="models/[^"]+">toy/a</a>', page)
@@ -134,6 +134,27 @@ def test_ab_runs_have_verdicts_rates_and_commands(tmp_path, comparison_store):
     assert "in doubt" not in text
     assert "0 of 1" in text
     assert "[0.0%, 97.5%]" in text
+
+
+def test_commits_branches_and_pull_requests_are_links_to_their_host(store, tmp_path):
+    """Only an https address of well-formed parts becomes a link; a script in its place stays text."""
+    from comparison_builder import comparison, pair
+
+    good = CodeSource("a" * 40, "pull/7/merge", "https://github.example/one/two")
+    base = SideSpec("main", "python", source=replace(good, branch="release/2.13"))
+    comparison(store, [pair("linear")], [], base=base, head=SideSpec("pr", "python", source=good))
+    page = _page(store, tmp_path / "site")
+    for path in (f"commit/{'a' * 40}", "tree/release/2.13", "pull/7"):
+        assert f'<a href="https://github.example/one/two/{path}">' in page
+    evil = CodeSource("<b>" + "a" * 40, '"onclick=1', "javascript:alert(1)//x/y")
+    comparison(
+        store, [pair("mlp")], [], "20260529T200000Z-00000000", head=SideSpec("evil", "python", source=evil)
+    )
+    again = _page(store, tmp_path / "again")
+    assert "javascript" not in again
+    assert '"onclick' not in again
+    assert "<b>a" not in again
+    assert "&lt;b&gt;aaaa" in again
 
 
 def test_a_run_whose_control_changed_is_in_doubt(store, tmp_path):

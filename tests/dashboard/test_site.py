@@ -114,7 +114,7 @@ def test_what_was_not_reached_shows_the_last_known_result_with_its_age(tmp_path:
     assert (report.passed, report.planned) == (1, 2)
     cell = (tmp_path / "site" / "compatibility.html").read_text()
     assert "<td class=n><a " in cell
-    assert "last pass, 2025-12-29" in _text(tmp_path / "site" / "compatibility.html")
+    assert "last pass, 12-29" in _text(tmp_path / "site" / "compatibility.html")
 
 
 def test_an_old_result_is_stale_and_a_degraded_one_is_no_pass(tmp_path: Path) -> None:

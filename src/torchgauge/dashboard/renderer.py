@@ -10,6 +10,7 @@ from markupsafe import Markup
 from torchgauge.dashboard.freshness import aged
 from torchgauge.dashboard.page_descriptions import DESCRIPTIONS
 from torchgauge.dashboard.pages import geomean, links
+from torchgauge.dashboard.pages.code_links import commit_link, linked_fact, source_link
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.results.document import FILTERS
@@ -46,13 +47,17 @@ class Renderer:
             optimized=False,  # folding constants takes longer than it saves in one build
         )
         self._environment.policies["json.dumps_kwargs"] = {}  # unsorted: the first is looked at first
-        self._environment.filters.update(FILTERS, aged=aged, change=change, first_line=first_line, slug=slug)
+        self._environment.filters.update(
+            FILTERS, aged=aged, change=change, commit=commit_link, first_line=first_line, slug=slug
+        )
         self._environment.globals.update(
             site={"base_url": "", "compared": False, **site},
             csp=CSP,
             looks=LOOKS,
             mark_meanings=MARKS,
             links=links,
+            linked_fact=linked_fact,
+            source_link=source_link,
             mean_interval=geomean.interval_text,
         )
 

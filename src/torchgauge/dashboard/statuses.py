@@ -72,20 +72,6 @@ NOTHING_PLANNED = "."
 SAYS_NOTHING = frozenset({Status.INFRA, Status.NOT_RUN})
 """The statuses behind which the last known result is looked for."""
 
-BADNESS: dict[Status, int] = {
-    Status.CRASH: 9,
-    Status.ERROR: 8,
-    Status.FAIL_ACCURACY: 7,
-    Status.OOM: 6,
-    Status.TIMEOUT: 5,
-    Status.INFRA: 4,
-    Status.NOT_RUN: 3,
-    Status.UNSUPPORTED: 2,
-    Status.SKIPPED: 1,
-    Status.PASS: 0,
-}
-"""Order in which sorting a column puts the worst first."""
-
 MARKS: dict[str, str] = {
     "new": "failed at its newest result, and did better at the one before",
     "unexpected": "differs from the data file's expectation for this device (a pass without an entry)",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.errors import TorchgaugeError
-from torchgauge.records.comparison import Verdict
+from torchgauge.records.comparison import CodeSource, Verdict
 from torchgauge.results import units
 from torchgauge.results.comparing.verdict_words import CHANGED, ORDER, WORSE
 
@@ -46,6 +46,7 @@ class ABRun:
     alarms: int
     command: str
     problem: str
+    sources: tuple[CodeSource | None, CodeSource | None] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def _ab_run(context: SiteContext, run: str) -> ABRun:
     from torchgauge.results.comparing.comparison_store import ComparisonFolder, read_comparisons
 
     command, problem = "", ""
+    sources: tuple[CodeSource | None, CodeSource | None] = None, None
     rows: list[Row] = []
     try:
         rows = plain_rows(read_comparisons(context.store, "verdicts", [run], _COLUMNS))
@@ -104,6 +106,7 @@ def _ab_run(context: SiteContext, run: str) -> ABRun:
     try:
         plan = ComparisonFolder(context.store.path / "comparisons" / run).plan()
         command = units.shortened(shlex.join(plan.command), 4_000)
+        sources = plan.base.source, plan.head.source
     except TorchgaugeError as error:
         problem = problem or error.message
     judged = sorted((row for row in rows if not row["control"]), key=_rank)
@@ -120,6 +123,7 @@ def _ab_run(context: SiteContext, run: str) -> ABRun:
         len(alarms),
         command,
         problem,
+        sources,
     )
 
 

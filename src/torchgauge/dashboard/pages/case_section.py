@@ -12,7 +12,6 @@ from functools import lru_cache
 from torchgauge.dashboard.freshness import aged
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.pages.cells import known_note
 from torchgauge.dashboard.pages.environments import LastPass
 from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_html, shown
 from torchgauge.dashboard.pages.reason import reason_of
@@ -132,8 +131,8 @@ def _stand_in(entry: Entry) -> str:
             '<p class="notice">The newest attempt has no result of this case'
             f"{_lost(entry)}. What follows is the last known result: {code}, {aged(entry.known_at)}.</p>"
         )
-    note = known_note(entry)
-    return f'<p class="notice">This result is stale: it is {note}.</p>' if note else ""
+    stale = f'<p class="notice">This result is stale: measured {aged(entry.known_at)}.</p>'
+    return stale if "stale" in entry.marks else ""
 
 
 def _lost(entry: Entry) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from markupsafe import Markup, escape
 
+from torchgauge.clock import DAY_S
 from torchgauge.counted import counted
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.statuses import BADNESS, Look, look_of
+from torchgauge.dashboard.statuses import look_of
 from torchgauge.records import Status, Workload
 from torchgauge.results import units
 from torchgauge.results.hostile_text import brief
@@ -20,31 +20,19 @@ NOT_PLANNED = "<td class=z>\N{EN DASH}"
 """The cell of a combination that nobody planned."""
 
 
-@dataclass(frozen=True)
-class StatusCell:
-    """One case in a matrix; ``note`` tells the date of what stands in for it, or what ran on the host."""
-
-    look: Look
-    href: str
-    marks: tuple[str, ...]
-    note: str
-    sort: int
-
-
-def status_cell(entry: Entry) -> StatusCell:
-    """The cell of ``entry``."""
-    look = entry.look
-    note = known_note(entry) or host_note(entry)
-    return StatusCell(look, links.case_link(entry), entry.marks, note, BADNESS[entry.status])
-
-
 def known_note(entry: Entry, above: str = "") -> str:
     """What stands in for a row that says nothing, or the day of a stale one if another is ``above`` it."""
     if entry.stands_in and entry.known is not None and not entry.lost:
         code = look_of(Status(entry.known["status"]), entry.known["modifiers"] or ()).code
-        return f"last {code}, {units.day(entry.known_at)}"
+        return f"last {code}, {_short(entry)}"
     day = units.day(entry.known_at) if "stale" in entry.marks else above
-    return f"of {day}" if day != above else ""
+    return f"of {_short(entry)}" if day != above else ""
+
+
+def _short(entry: Entry) -> str:
+    """The day of a result without its year where no other year can be meant: a column is narrow."""
+    day = units.day(entry.known_at)
+    return day[5:] if entry.known_age_s < 300 * DAY_S else day
 
 
 def host_note(entry: Entry) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from torchgauge.counted import counted
+from torchgauge.dashboard.pages.code_links import linked_fact
 from torchgauge.dashboard.pages.environments import Identity, differences
 from torchgauge.dashboard.pages.html_text import scroll_html, shown
 
@@ -45,7 +46,7 @@ def _known(sides: Sequence[Side], identities: Sequence[Identity], root: str) -> 
     body = "".join(
         [
             f'<tr><th scope="row">{shown(row.key)}</th>'
-            + "".join([f"<td>{shown(value or 'not said')}</td>" for value in row.values])
+            + "".join([f"<td>{linked_fact(row.key, value or 'not recorded')}</td>" for value in row.values])
             + "</tr>"
             for row in rows
         ]

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from markupsafe import escape
 
+from torchgauge.dashboard.pages.code_links import linked_fact
 from torchgauge.results.hostile_text import VALUE_LIMIT, brief
 
 _PLAIN = re.compile(r"[ !#-%(-;=?-~]*").fullmatch
@@ -38,7 +39,8 @@ def facts_html(pairs: Iterable[tuple[str, str]]) -> str:
 @lru_cache(maxsize=8192)
 def _item(name: str, value: str) -> str:
     """One pair; the cases of a site say the same of themselves over and over."""
-    return f"<div{_WIDE if len(value) > _LONG else ''}><dt>{shown(name)}</dt><dd>{shown(value)}</dd></div>"
+    wide = _WIDE if len(value) > _LONG else ""
+    return f"<div{wide}><dt>{shown(name)}</dt><dd>{linked_fact(name, value)}</dd></div>"
 
 
 def scroll_html(label: str, table: str, classes: str = "plain") -> str:

@@ -9,11 +9,12 @@ from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.ab_runs import BADGES, ab_runs
+from torchgauge.dashboard.pages.code_links import commit_link
 from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.sparkline import Sparklines
@@ -144,8 +145,8 @@ def _change(change_: Change, runs: Mapping[str, DatedRun], entries: Mapping[str,
         "interval": interval_text(found),
         "safe": safe,
         "latest": latest,
-        "good": build_text(safe.build if safe else None, found.safe_run, found.good_torch),
-        "bad": build_text(latest.build if latest else None, found.latest_run, found.suspect_torch),
+        "good": _linked(safe, found.safe_run, found.good_torch),
+        "bad": _linked(latest, found.latest_run, found.suspect_torch),
         "held_for": None if change_.ended_at is None else max(0.0, change_.ended_at - found.suspect_at),
         "ended_at": change_.ended_at,
     }
@@ -166,6 +167,13 @@ def build_text(build: TorchBuild | None, run: str, torch: str) -> str:
     if commit and version:
         return f"{commit} (torch {version})"
     return commit or (f"torch {version}" if version else f"run {_name(run)}")
+
+
+def _linked(of: DatedRun | None, run: str, torch: str) -> Markup:
+    """Return a build of torch as text, its commit as a link."""
+    build = of.build if of else None
+    text, commit = build_text(build, run, torch), build.commit if build else ""
+    return commit_link(commit) + text.removeprefix(commit[:10]) if commit else escape(text)
 
 
 def _name(text: str) -> str:

@@ -387,17 +387,23 @@ function differences(site, a, b, left, right) {
   for (const [one, two] of pairs) {
     const [x, y] = [said(left, one), said(right, two)];
     for (const key of [...new Set([...Object.keys(x), ...Object.keys(y)])].sort()) {
-      if (x[key] !== y[key]) rows.push([one === two ? one : `${one} → ${two}`, key, x[key] ?? "not said", y[key] ?? "not said"]);
+      if (x[key] !== y[key]) rows.push([one === two ? one : `${one} → ${two}`, key, x[key] ?? "not recorded", y[key] ?? "not recorded"]);
     }
   }
   if (!rows.length) return element("p", { class: "muted" }, "Both environments say the same, or nothing.");
   const head = element("tr", {}, ...["device", "fact", "A", "B"].map((title) => element("th", { scope: "col" }, title)));
-  const body = element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((text) => element("td", {}, visible(text))))));
+  const body = element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((text) => element("td", {}, factOf(row[1], text))))));
   const table = element("table", { class: "plain" }, element("thead", {}, head), body);
   return element(
     "section", {}, element("h3", {}, `Environments: ${rows.length} difference${rows.length > 1 ? "s" : ""}`),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Environments" }, table),
   );
+}
+
+/** A value of a fact; a commit of torch leads to its page. @param {string} key @param {string} text */
+function factOf(key, text) {
+  if (!/^torch[._](git_)?commit$/.test(key) || !/^[0-9a-f]{8,64}$/.test(text)) return visible(text);
+  return element("a", { href: `https://github.com/pytorch/pytorch/commit/${text}` }, text.slice(0, 12));
 }
 
 /** What is said of a device; environments know no index. @param {Environments} side @param {string} device */

@@ -23,6 +23,8 @@ class Matrix {
     this.columns = columnsOf(table);
     this.corner = /** @type {HTMLTableCellElement} */ (table.tHead?.querySelector(".corner"));
     this.metrics = /** @type {Record<string, string>} */ (JSON.parse(table.dataset.metrics ?? "{}"));
+    const letters = this.columns.map(({ head, device, configuration }) => configuration.length + (head.dataset.id ? device.length + 1 : 0));
+    table.style.setProperty("--heads", `${Math.min(210, 10 + 7 * Math.max(...letters))}px`); // of upright names
     this.rows = new Rows(table, (line) => this.dress(line));
     this.controls = new Controls(host, this.columns, !this.byStatus, (changes) => this.go(changes));
     /** @type {Record<string, string[]> | null} */
@@ -69,7 +71,7 @@ class Matrix {
       });
       head.replaceChildren(button);
     }
-    for (const { head, device, configuration } of this.columns) head.title = `${device} · ${configuration}`; // compact ones are cut
+    for (const { head, device, configuration } of this.columns) head.title = `${device} · ${configuration}`;
     const wake = () => {
       for (const kind of ["focusin", "pointerover"]) this.table.removeEventListener(kind, wake);
       import("./tip.js").catch(absent("tip.js")).then(
