@@ -36,7 +36,7 @@ QUESTIONS = (
              ("device.clocks", "device.synchronize", "stream", "event")),
     Question(COPIES, "Do copies and tensors keep their values?",
              (Part.CHECK,), ("tensor", "storage", "serialization")),
-    Question(OPERATORS, "Do operators match the host's results?",
+    Question(OPERATORS, "Do operators match the CPU's results?",
              (Part.OPS, Part.CHECK), ("operators", "numerics", "generator", "errors")),
     Question(INFERENCE, "Is inference of models correct?",
              (Part.MODELS, Part.CHECK), ("nn",)),
