@@ -21,7 +21,7 @@ TWICE = ("--build", f"a={sys.executable}", "--build", f"b={sys.executable}")
     [
         (["toy/sum"], "no builds given"),
         (["toy/sum", "--build", f"a={sys.executable}", "--builds", "x"], "--builds and --build given"),
-        (["toy/sum", "--build", f"a={sys.executable}"], "needs two builds"),
+        (["toy/sum", "--build", f"a={sys.executable}"], "needs at least two builds"),
         (["toy/sum", *TWICE], "are the same build"),
         (["sum", "--build", f"a={sys.executable}"], "is not of the form SUITE/MODEL"),
         (["toy/sum", "--builds", "/no/such/file"], "cannot be read"),

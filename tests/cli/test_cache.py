@@ -103,4 +103,4 @@ def test_another_choice_ends_with_2(process) -> None:
     """The message names what can be said."""
     done = process("plan", "toy", "--device", "fake", "--cold-compile", "2/7")
     assert done.returncode == 2
-    assert "1/14 for each every two weeks" in done.stderr
+    assert "1/14 to sample each case every two weeks" in done.stderr

@@ -49,7 +49,7 @@ def test_operators_are_ranked_by_the_models_that_need_them(invoke: Callable[...,
 def test_other_installed_versions_are_warned_of(invoke: Callable[..., Any], own: Path) -> None:
     """The warning names both versions and how to record one's own."""
     found = invoke("ops", "census", "--data", str(own))
-    assert "warning: the census has torch 99.1, and" in found.stderr
+    assert "warning: the census was recorded with torch 99.1 (installed: " in found.stderr
     assert "census --record" in found.stderr
     assert "warning" not in found.stdout
 

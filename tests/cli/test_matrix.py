@@ -161,11 +161,11 @@ def test_time_that_is_over_goes_on_with_the_same_command(tmp_path):
     assert done.returncode == 3, done.stderr
     assert "repeat the command to continue" in done.stderr
     assert done.stderr.count("] launch ") == 1
-    assert done.stderr.count("the time is over") == 2
+    assert done.stderr.count("time limit reached") == 2
     none = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
     assert none.returncode == 3, none.stderr
     assert "] launch " not in none.stderr
-    assert none.stderr.count("the time is over") == 2
+    assert none.stderr.count("time limit reached") == 2
     ratios = [entry["launches"] for entry in json.loads(none.stdout)["matrix"]["rows"][0]["entries"]]
     assert sorted(ratios) == [0, 0, 1]
     again = matrix(tmp_path, *words)
@@ -187,7 +187,7 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
     assert first.returncode == 3, first.stderr
     about.write_text("Metadata-Version: 2.1\nName: extra\nVersion: 2.0\n")
     again = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
-    assert "b: extra 1.0 is 2.0 now since it was measured: it starts over" in again.stderr
+    assert "b changed (extra 1.0 is 2.0 now): its measurement starts over" in again.stderr
     assert "measurements were there" not in again.stderr
     assert "measurement was there" not in again.stderr
     column = json.loads(again.stdout)["matrix"]["columns"][1]
@@ -198,9 +198,9 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((*TOYS, "--torch", "2.13.0"), "two cells or more"),
+        ((*TOYS, "--torch", "2.13.0"), "at least two cells"),
         ((*TOYS, "--torch", "2.13.0,newest"), "is not a version"),
-        ((*TOYS, "--timm", "1.0.9,1.0.31"), "without one of torch"),
+        ((*TOYS, "--timm", "1.0.9,1.0.31"), "without --torch"),
         (("nosuch", "--device", "fake", "--torch", "2.12.1,2.13.0"), "unknown suite 'nosuch'"),
         (("toy", "--device", "nosuch", "--torch", "2.12.1,2.13.0"), "nosuch"),
         (("toy", "--torch", "2.12.1,2.13.0"), "no device was given"),

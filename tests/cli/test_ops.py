@@ -63,7 +63,7 @@ def torchgauge(verb: str, folder: Path, *words: str, **variables: str) -> subpro
     [
         ((), "no device was given"),
         (("--device", "cpu", "--variant", "foward"), "unknown variant 'foward'; did you mean forward"),
-        (("--script", "toy/mlp:inference:float32:b1:eager@cpu"), "is not a case of operators"),
+        (("--script", "toy/mlp:inference:float32:b1:eager@cpu"), "is not a case of suite ops"),
     ],
 )
 def test_a_mistake_is_a_sentence(tmp_path: Path, words: tuple[str, ...], message: str) -> None:

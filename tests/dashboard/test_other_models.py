@@ -25,7 +25,7 @@ from torchgauge.results.store import Store
 CPU = DeviceTarget("cpu")
 POSER: dict[str, Any] = {
     "modifiers": (Modifier.OTHER_MODEL,),
-    "facts": (("other_model", "36 parameters were built, and its suite declares 1,000"),),
+    "facts": (("other_model", "the model that was built has 36 parameters, but its suite declares 1,000"),),
 }
 """What a row has whose model is smaller than it should be."""
 

@@ -56,7 +56,7 @@ def test_who_told_nothing_is_to_blame_where_all_others_joined() -> None:
     said = found(record(0, SUM, waits=True), None)
     assert said is not None
     assert (said.ranks, said.call) == ((1,), "all_reduce #1")
-    assert "rank 1 told nothing of all_reduce #1" in said.why
+    assert "rank 1 reported nothing of all_reduce #1" in said.why
 
 
 @pytest.mark.parametrize("other", [COPY, ("all_reduce", "16 float")], ids=["operation", "size"])
@@ -68,7 +68,8 @@ def test_the_one_that_calls_something_else_is_named(other: tuple[str, str]) -> N
     assert said is not None
     assert (said.ranks, said.call) == ((1,), f"{other[0]} #2")
     assert said.why == (
-        f"not the same call: rank 1 calls {other[0]} #2 ({other[1]}), ranks 0, 2 call all_reduce #2 (8 float)"
+        f"the ranks make different calls: rank 1 calls {other[0]} #2 ({other[1]}), "
+        "ranks 0, 2 call all_reduce #2 (8 float)"
     )
 
 

@@ -21,7 +21,7 @@ REASONS = {
     "huge_time": "non-finite",
     "huge_block": "no table can hold",
     "huge_fact": "no table can hold",
-    "not_run": "cannot be not_run",
+    "not_run": "cannot have status not_run",
 }
 
 

@@ -110,7 +110,7 @@ def test_rows_have_what_a_fresh_program_spends_before_its_first_call(nights) -> 
 
 def test_damaged_libraries_fail_no_case(nights) -> None:
     """The case is compiled with an empty cache and says so; its libraries replace the damaged ones."""
-    assert origin(nights.rows["libraries cut"]).startswith("empty, after the kept one failed: ")
+    assert origin(nights.rows["libraries cut"]).startswith("empty, after the kept cache failed: ")
     assert nights.libraries["libraries cut"].keys() == nights.libraries["kept"].keys()
     assert nights.libraries["libraries cut"] != nights.libraries["kept"]
     assert origin(nights.rows["healed"]) == "kept"
@@ -119,7 +119,7 @@ def test_damaged_libraries_fail_no_case(nights) -> None:
 def test_a_library_that_kills_fails_no_case(nights) -> None:
     """The process that loads it dies; the case is run again in a new one with an empty cache."""
     row = nights.rows["libraries torn"]
-    assert origin(row).startswith("empty, after the kept one failed: signal ")
+    assert origin(row).startswith("empty, after the kept cache failed: signal ")
     assert (row.failure, row.cause) == (None, None)
 
 

@@ -94,8 +94,8 @@ RIGHT = (
 UNRESTORED = {
     "removes_its_hook": " (model._forward_pre_hooks): ",
     "fades_a_sparse_buffer": ", but copies agree: ",
-    "counts_elsewhere": ", but two processes that start alike agree: ",
-    "draws_elsewhere": ", but two processes that start alike agree: ",
+    "counts_elsewhere": ", but two processes with one initial state agree: ",
+    "draws_elsewhere": ", but two processes with one initial state agree: ",
 }
 """Programs with state that cannot be restored, and who shows that it is state."""
 RECOMPILED = {"counts", "depends", "lists", "caches", "tables", "nested"}
@@ -196,7 +196,7 @@ def test_a_program_that_cannot_be_restored_is_timed(rows: Rows, model: str, mode
     """Nothing is accused, and no row counts as checked."""
     for row in (rows("unrestored")[f"{model} {name} {mode}"] for name in ("eager", "aot_eager")):
         assert (row.status, row.reason, row.accuracy) == (Status.PASS, "", None)
-        why = "two runs differ by state of the program that cannot be restored"
+        why = "two runs differ by program state that cannot be restored"
         assert str(dict(row.facts)["unchecked"]).startswith(why + UNRESTORED[model])
         assert any(each.metric == "latency" and each.samples for each in row.measurements)
 

@@ -182,7 +182,7 @@ def test_a_secret_variable_of_a_side_is_measured_and_not_kept(make_sandbox) -> N
     ):
         done = sandbox.run(*words)
         printed += [done.stdout, done.stderr]
-    assert "MY_TOKEN is a secret and was not kept" in done.stderr
+    assert "MY_TOKEN is a secret and was not stored" in done.stderr
     (sandbox.store_path.parent / "printed.txt").write_text("\n".join(printed))
     assert leaks(sandbox, PASSWORD) == []
 

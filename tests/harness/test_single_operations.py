@@ -33,7 +33,7 @@ def test_rows_have_their_share_of_the_peak(sandbox) -> None:
         arithmetic = row.case.workload.model == "matmul"
         assert bool(found["flops"].samples) is bool(found["flops_rate"].samples) is arithmetic
         assert ("product in float32" in found["attainable"].provenance) is arithmetic
-        assert arithmetic or "bound by memory" in found["flops_rate"].absent
+        assert arithmetic or "memory-bound" in found["flops_rate"].absent
 
 
 @pytest.mark.torch

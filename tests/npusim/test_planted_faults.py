@@ -38,7 +38,7 @@ GENTLE = {
         "operators.data_dependent", "unsupported", "aten::topk", missing="aten::topk", exit_code=0
     ),
     "wrong result in bf16": Planted(
-        "numerics.product_bfloat16", "error", "bfloat16 product", fault="wrong_in_bf16"
+        "numerics.product_bfloat16", "error", "bfloat16 matmul", fault="wrong_in_bf16"
     ),
     "missing events": Planted(
         "event.record", "unsupported", "doesn't support events", fault="no_events", exit_code=0
@@ -50,9 +50,12 @@ GENTLE = {
         fault="no_memory_stats",
         exit_code=0,
     ),
-    "nondeterminism": Planted("numerics.repeatable", "error", "different bits", fault="nondeterministic"),
+    "nondeterminism": Planted("numerics.repeatable", "error", "differ bitwise", fault="nondeterministic"),
     "wrong device index": Planted(
-        "device.index", "error", "current is 1, a new tensor is on npu:0", fault="wrong_device_index"
+        "device.index",
+        "error",
+        "index 1 is current, a new tensor is on npu:0",
+        fault="wrong_device_index",
     ),
     "fallback for a family in a training step": Planted(
         "operators.fallback", "error", "fell back to the host: aten::gelu", fault="fallback_ops=aten::*gelu*"
@@ -234,4 +237,4 @@ def test_a_package_that_only_its_adapter_imports_fails_the_check_of_the_entry(
     )
     found = deviations(data)
     assert set(found) == {"autoload.entry_point", "autoload.fresh_import"}
-    assert "extension without torch.backends entry" in found["autoload.entry_point"][1]
+    assert "no installed package declares a torch.backends entry point" in found["autoload.entry_point"][1]

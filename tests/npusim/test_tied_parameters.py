@@ -78,5 +78,5 @@ def test_the_check_of_a_device_says_what_moving_a_model_does(tmp_path: Path, fau
     """`torchgauge check` says what is lost and what to do; a device that keeps parameters is left alone."""
     found, reason = deviation(tmp_path, fault, "nn.parameters_stay")
     assert found == status, reason
-    said = "tied weights are no longer tied and an optimizer made before it no longer steps the model"
+    said = "tied weights are no longer tied and an earlier optimizer no longer updates the model"
     assert (said in reason) is (status == "unsupported")

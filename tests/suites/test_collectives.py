@@ -95,7 +95,7 @@ def test_one_wrong_element_is_found() -> None:
 @pytest.mark.parametrize("found", [torch.ones(3), torch.ones(4, dtype=torch.float64), None])
 def test_another_shape_or_dtype_is_wrong(found: Any) -> None:
     """And so is nothing at all."""
-    assert "another shape or dtype" in judged(found, torch.ones(4)).detail
+    assert "wrong shape or dtype" in judged(found, torch.ones(4)).detail
 
 
 def test_a_call_that_does_nothing_is_wrong() -> None:

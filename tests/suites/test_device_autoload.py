@@ -139,5 +139,5 @@ def test_a_device_that_nothing_brings_is_an_error() -> None:
     """Import torch alone does not show it: said with what was loaded instead."""
     outcome, facts = asked("on", Nowhere)
     assert outcome.status is Status.ERROR
-    assert outcome.reason.startswith("import torch alone shows no xyz: ")
+    assert outcome.reason.startswith("import torch alone does not load xyz: ")
     assert facts["device_visible"] == "no"

@@ -54,7 +54,7 @@ WRONG = {
     "modes: [training]": ("mine.yaml:6", "no batch for 'training'", "add it to batch"),
     "modes: [inference, inference]": ("`models[0].modes[1]`", "'inference' is listed twice", "keep one"),
     "configurations: []": ("mine.yaml:6", "length >= 1", ""),
-    "of: mine/other": ("mine.yaml:6", "is in this same suite", "another"),
+    "of: mine/other": ("mine.yaml:6", "is in the same suite", "another"),
     "of: features/attention.flex-masks": (
         "mine.yaml:6",
         "its axis is not set: 'mask'",
@@ -66,7 +66,7 @@ WRONG = {
         "causal",
     ),
     "of: toy/mlp\n    axes: {seq: [1, 2]}": ("mine.yaml:7", "toy/mlp has no size 'seq'", "processes"),
-    "of: features/device.autoload-on": ("mine.yaml:6", "is a check", "name a model"),
+    "of: features/device.autoload-on": ("mine.yaml:6", "is a check", "use a model"),
     "framework: check\n    configurations: [eager]": (
         "mine.yaml:7",
         "a check has no configurations",

@@ -66,7 +66,7 @@ def test_a_point_is_named_by_its_case_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "problem"),
-    [("", "mask is not given"), ("[mask=none]", "seq is not given"),
+    [("", "axis mask is not set"), ("[mask=none]", "axis seq is not set"),
      ("[mask=slidding,seq=128]", "mask of mine/att"),
      ("[mask=none,seq=long]", "seq=long of mine/attention is not a number")],
 )  # fmt: skip

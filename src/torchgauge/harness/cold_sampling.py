@@ -16,7 +16,7 @@ ALL, NONE = "all", "none"
 NIGHTLY = "1/14"
 """What campaigns use unless they are told: every case every two weeks. A sampled case has the machine to
 itself: with each case once a week, a second night took over a fifth of its peer (docs/measurements.yaml)."""
-NOT_SAMPLED = "not sampled today: compiled beside other work; --cold-compile all measures every case"
+NOT_SAMPLED = "not sampled today: compiled beside other cases; --cold-compile all samples every case"
 
 
 def checked(text: str) -> str:
@@ -24,7 +24,8 @@ def checked(text: str) -> str:
     if text in (ALL, NONE) or re.fullmatch(r"1/[1-9][0-9]{0,3}", text):
         return text
     raise UsageError(
-        f"--cold-compile {text}: no such choice", hint="all, none, or 1/14 for each every two weeks"
+        f"--cold-compile {text}: no such choice",
+        hint="all, none, or 1/14 to sample each case every two weeks",
     )
 
 

@@ -79,7 +79,7 @@ def chosen_folder(named: str | None) -> str | None:
         return None
     folder = Path(text).expanduser().absolute()
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--compile-cache {text}: this is a file", hint="name a folder, or none")
+        raise UsageError(f"--compile-cache {text}: this is a file", hint="pass a folder, or none")
     return str(folder)
 
 
@@ -180,7 +180,7 @@ def open_kept(
     Raises :class:`CacheUnusableError` where they cannot be written, or others could have written to them.
     """
     if sys.platform == "win32":
-        raise CacheUnusableError("files cannot be locked here as pruning needs it")
+        raise CacheUnusableError("pruning requires file locks, which this system does not have")
     identity = identity_of(environment)
     key = digest(sorted((name, str(value)) for name, value in identity.items()))
     folder = root / key

@@ -24,7 +24,7 @@ PER_STEP = {
 ALONE, BESIDE = "paired by round", "paired by round, beside others"
 """How a speed-up came about: of rounds that nobody disturbed, or of disturbed ones too."""
 _OVER = {"speedup": "eager", "speedup_compiled": "the compiled model"}
-ONE_ALONE = "every round was disturbed by other programs on one side only"
+ONE_ALONE = "in every round, other programs disturbed only one of the two configurations"
 """Why there is no speed-up on a machine that others use."""
 
 
@@ -65,7 +65,7 @@ def speedup(
     mine, theirs = _walls(ours), _walls(base)
     shared = sorted(mine.keys() & theirs.keys())
     if not shared:
-        return absent(metric, f"{_OVER[metric]} and this configuration share no round")
+        return absent(metric, f"{_OVER[metric]} and this configuration have no common round")
     my_lost, base_lost = (contended(each.get("contention")) for each in (ours, base))
     alike = [number for number in shared if (number in my_lost) == (number in base_lost)]
     alone = [number for number in alike if number not in my_lost]

@@ -156,7 +156,7 @@ class EventReader:
         event = message_in(line, self._kinds, known)
         subject = event.get("outcome", event)
         if subject.get("status") == Status.NOT_RUN.value:
-            raise ValueError("a case that has begun cannot be not_run")
+            raise ValueError("a started case cannot have status not_run")
         case = subject.get("case_key", subject.get("case"))
         if case not in self._cases:
             raise ValueError(f"{case!r} is a case of another group"[:200])

@@ -140,10 +140,10 @@ def _of_number(
     usual = {one.signature for each in calls.values() for one in each.values() if one.number < number}
     # what an odd call sent may have ended the others; it is not odd where most of all are in it
     if len(there) <= len(silent) and usual and call.signature not in usual:
-        why = f"{_ranks(there)} {_verb(there, 'call')} {call.name} ({call.sizes}), unlike any call before it"
-        return Culprits(tuple(sorted(there)), call.name, f"{why}, and {_ranks(silent)} told nothing")
+        why = f"{_ranks(there)} {_verb(there, 'call')} {call.name} ({call.sizes}), unlike any earlier call"
+        return Culprits(tuple(sorted(there)), call.name, f"{why}, and {_ranks(silent)} reported nothing")
     if silent:
-        return Culprits(silent, call.name, f"{_ranks(silent)} told nothing of {waits}")
+        return Culprits(silent, call.name, f"{_ranks(silent)} reported nothing of {waits}")
     return None
 
 
@@ -162,7 +162,7 @@ def _who_differs(there: Mapping[int, Call], calls: Mapping[int, Mapping[int, Cal
     first = there[odd[0]]
     said = sorted(by_call.items(), key=lambda item: there[item[1][0]].signature == right)
     told = ", ".join(f"{_ranks(ranks)} {_verb(ranks, 'call')} {name}" for name, ranks in said)
-    return Culprits(odd, first.name, f"not the same call: {told}")
+    return Culprits(odd, first.name, f"the ranks make different calls: {told}")
 
 
 def _sizes(entry: Mapping[str, Any]) -> str:

@@ -112,7 +112,7 @@ def _validate_one(path: Path, configurations: list[str]) -> None:
     else:
         raise DataFileError(
             str(path),
-            f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) fit no kind of data file",
+            f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) match no kind of data file",
             hint="a suite has `models`, the operators have `not_judged`, expectations have `device`, "
             "tolerances have `classes`, conflicts have `conflicts`, what pip installs has `install`, "
             "configurations have `configurations`, claims have `claims`, a device's declarations have "

@@ -33,9 +33,7 @@ class CalibrationSuite:
     """The parts of a calibration as entries of a suite; ``samples`` is how many each takes."""
 
     name: str = NAME
-    doc: str = (
-        "The device itself: matrix products, copies, launches, events and clocks (`torchgauge doctor`)."
-    )
+    doc: str = "The device itself: matmuls, copies, launches, events and clocks (`torchgauge doctor`)."
     builder: str = "torchgauge.harness.worker.calibration_check:run"
     samples: int = SAMPLES
     preload: tuple[str, ...] = ()

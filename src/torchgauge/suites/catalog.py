@@ -181,7 +181,7 @@ def workload_for(
     if profile == "pytorch":
         batches.update(entry.upstream_batch)
     if batch is not None and batch < 1:
-        raise UsageError(f"batch {batch} of {suite}/{entry.name} is less than 1", hint="a batch is 1 or more")
+        raise UsageError(f"batch {batch} of {suite}/{entry.name} is less than 1", hint="a batch of 1 or more")
     return Workload(
         suite=suite,
         model=entry.name,

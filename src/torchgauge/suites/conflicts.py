@@ -83,9 +83,9 @@ def load_conflicts(path: Path) -> tuple[ConflictFields, ...]:
             raise refuse(document, f"{at}.package", f"{rule.package!r} has two rules", "keep one")
         seen.add(rule.package)
         if not (rule.since or rule.below or rule.beside or rule.follows):
-            raise refuse(document, f"{at}.package", "it has no rule for a conflict", "give it `since`")
+            raise refuse(document, f"{at}.package", "the entry has no rule for a conflict", "add `since`")
         if not (rule.unneeded or rule.says):
-            raise refuse(document, f"{at}.package", "it does not list its exceptions", "give it `says`")
+            raise refuse(document, f"{at}.package", "the entry lists no exceptions", "add `says`")
         for place, pattern in enumerate(rule.says):
             try:
                 re.compile(pattern)
@@ -162,7 +162,7 @@ def _out_of_step(package: str, own: str, follows: Follows, versions: Mapping[str
             return f"{package} {own} needs {follows.package} {ours[0]}.{ours[1]} or later, and {here}"
     elif ours != _expected(follows, theirs):
         fits = _served(follows, ours)
-        built = f"is built for {follows.package} {fits}" if fits else "is built for another one"
+        built = f"is built for {follows.package} {fits}" if fits else "is built for another version"
         return f"{package} {own} {built}, and {here}"
     wanted = follows.same_build
     if wanted and _build(other) == wanted != _build(own):

@@ -19,7 +19,7 @@ import yaml
 from torchgauge.errors import DataFileError
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NAME_ONE = "name a file of YAML; docs/reference/yaml.md describes each kind of file"
+_NAME_ONE = "pass a YAML file; docs/reference/yaml.md describes each kind of file"
 MOST_LEVELS = 64
 """Mappings and lists in one another that a file may have: everything that reads the value recurses."""
 MOST_KEY = 1024
@@ -148,7 +148,7 @@ class _Reader:
         items: dict[str, object] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
-                self._refuse(event, path, "a key that is not a name", "a key is one word")
+                self._refuse(event, path, "a key that is not a name", "use one word as key")
             key = str(event.value)
             below = f"{path}.{key}"
             line = event.start_mark.line + 1

@@ -226,7 +226,7 @@ def _quoted(text: str) -> str:
 def _unreadable(path: Path, line: int | None) -> DataFileError:
     return DataFileError(
         str(path),
-        "the entries are not written in blocks, so that they cannot be rewritten line by line",
+        "the entries are not in YAML block style, so they cannot be rewritten line by line",
         line=line,
         field="expectations",
         hint="one `- status: ...` per entry below `expectations:`, or `expectations: []`",

@@ -96,7 +96,7 @@ def expectations_of(document: Document) -> ExpectationTable:
             raise refuse(
                 document,
                 f"{at}.status",
-                f"{entry.status.value!r} is not a status that a case can be expected to have",
+                f"status {entry.status.value!r} cannot be expected",
             )
         if entry.cause is not None and entry.status in (Status.PASS, Status.SKIPPED):
             problem = f"an entry with status {entry.status.value!r} must not have a cause"
@@ -139,9 +139,8 @@ def _tables(device: str, declared: str | None) -> Iterator[ExpectationTable]:
     if declared:
         table = _loaded(declared)
         if table.device != device:
-            raise DataFileError(
-                declared, f"it is about {table.device!r}, and {device!r} declares it", field="device"
-            )
+            problem = f"the file is for device {table.device!r}, but {device!r} declares it"
+            raise DataFileError(declared, problem, field="device")
         yield table
     yield _bundled(device)
 

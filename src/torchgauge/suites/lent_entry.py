@@ -48,13 +48,13 @@ def lent(document: Document, at: str, suite: str, entry: ModelEntry) -> ModelEnt
     """
     lending, _, name = entry.of.partition("/")
     if lending == suite:
-        raise refuse(document, f"{at}.of", f"{entry.of} is in this same suite", "name another suite's model")
+        raise refuse(document, f"{at}.of", f"{entry.of} is in the same suite", "use a model of another suite")
     for field, key in THEIRS.items():
         if getattr(entry, field) != getattr(_OF_NOBODY, field):
             raise refuse(document, f"{at}.{key}", f"{entry.of} has its own", "remove it")
     model = _model(document, at, lending, name)
     if model.framework == CHECK:
-        raise refuse(document, f"{at}.of", f"{entry.of} is a check", "name a model")
+        raise refuse(document, f"{at}.of", f"{entry.of} is a check", "use a model")
     if model.of:
         raise refuse(document, f"{at}.of", f"{entry.of} is itself taken from {model.of}", f"of: {model.of}")
     _check_sweep(document, at, entry, model)
@@ -75,7 +75,7 @@ def _model(document: Document, at: str, lending: str, name: str) -> ModelEntry:
     except (UsageError, InfrastructureError) as error:
         hint = error.hint
         if isinstance(error, UnknownNameError):
-            hint = f"install the package that has it, or name {hint}"
+            hint = f"install the package that has it, or use {hint}"
         raise refuse(document, f"{at}.of", error.message, hint, NoLenderError) from None
     if name not in found:
         unknown = UnknownNameError(
@@ -92,7 +92,7 @@ def _check_sweep(document: Document, at: str, entry: ModelEntry, model: ModelEnt
         if name not in ours and name not in dict(entry.shape):
             listed = ", ".join(map(str, theirs[name]))
             problem = f"{entry.of} is a sweep, but its axis is not set: {name!r}"
-            raise refuse(document, f"{at}.of", problem, f"axes: {{{name}: [{listed}]}}, or some of these")
+            raise refuse(document, f"{at}.of", problem, f"axes: {{{name}: [{listed}]}}, or some of them")
     sizes = {*theirs, *dict(model.shape), PROCESSES}
     for name, values in ours.items():
         if name not in sizes:

@@ -35,9 +35,7 @@ def points(
     """
     count = math.prod(map(len, axes.values())) if axes else 0
     if count > MOST_POINTS:
-        raise refuse(
-            document, f"{at}.axes", f"{counted(count, 'point')}", f"a model has {MOST_POINTS:,} at most"
-        )
+        raise refuse(document, f"{at}.axes", f"has {counted(count, 'point')}", f"use at most {MOST_POINTS:,}")
     for name, values in axes.items():
         _check_axis(document, f"{at}.axes.{name}", name, values, shape)
     _check_excluded(document, f"{at}.exclude", axes, exclude)
@@ -46,7 +44,7 @@ def points(
     )
     kept = [point for point in found if not any(each.items() <= point.items() for each in exclude)]
     if found and not kept:
-        raise refuse(document, f"{at}.exclude", "nothing of the sweep is left", "exclude less")
+        raise refuse(document, f"{at}.exclude", "excludes all points of the sweep", "exclude fewer points")
     return tuple(tuple(sorted(point.items())) for point in kept)
 
 
@@ -54,13 +52,11 @@ def _check_axis(
     document: Document, at: str, name: str, values: Sequence[Value], shape: Mapping[str, int]
 ) -> None:
     if not _AXIS.fullmatch(name) or name in _TAKEN:
-        raise refuse(
-            document, at, f"{name!r} is not the name of an axis", "a lower-case word, such as seq or heads"
-        )
+        raise refuse(document, at, f"{name!r} is not the name of an axis", "use a word such as seq or heads")
     if name in shape:
         raise refuse(document, at, f"{name!r} is both an axis and a key of the shape", "keep one of the two")
     if not values:
-        raise refuse(document, at, "an axis without a value", "name one value at least")
+        raise refuse(document, at, "an axis without a value", "list at least one value")
     for index, value in enumerate(values):
         if value in values[:index]:
             raise refuse(document, f"{at}[{index}]", f"{value!r} is listed twice", "keep one of the two")
@@ -69,7 +65,7 @@ def _check_axis(
                 document,
                 f"{at}[{index}]",
                 f"{value!r} is not a word",
-                "letters, digits and _.+- after a letter",
+                "use letters, digits and _.+- after a letter",
             )
 
 
@@ -81,7 +77,7 @@ def _check_excluded(
 ) -> None:
     for index, each in enumerate(exclude):
         if not each:
-            raise refuse(document, f"{at}[{index}]", "excludes everything", "name an axis and its value")
+            raise refuse(document, f"{at}[{index}]", "excludes everything", "set an axis and its value")
         for name, value in each.items():
             if name not in axes:
                 known = ", ".join(axes) or "none"
@@ -94,5 +90,5 @@ def _check_excluded(
             if value not in axes[name]:
                 known = ", ".join(map(str, axes[name]))
                 raise refuse(
-                    document, f"{at}[{index}].{name}", f"{value!r} is not on the axis", f"one of: {known}"
+                    document, f"{at}[{index}].{name}", f"{value!r} is not in the axis", f"one of: {known}"
                 )

@@ -144,7 +144,7 @@ class ToleranceTable:
             if exception.suite not in models and not any(mark in exception.suite for mark in "*?"):
                 found.append(f"{name} names a suite that is not installed")
             elif id(exception) not in used:
-                found.append(f"{name} is not used: no model, mode and dtype meets it first")
+                found.append(f"{name} is not used: it is never the first match for a model, mode and dtype")
             elif not used[id(exception)]:
                 found.append(f"{name} changes nothing: its class has the same values")
         return found

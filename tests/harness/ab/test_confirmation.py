@@ -138,21 +138,19 @@ def test_what_we_answer_ourselves_contradicts_nothing(size, answer, ratio):
     room = outcome.high >= half if size > 0 else outcome.low <= half
     odd = answer is Answer.SAME and room and not 0.94 < ratio < 1.05
     told = contradiction(outcome, suspicion(size), 0.055)
-    assert told == (
-        "an outcome that rejects a suspicion although its ratio may confirm the change" if odd else ""
-    )
+    assert told == ("a rejected change that is still possible by its interval" if odd else "")
 
 
 @pytest.mark.parametrize(
     ("state", "ratio", "low", "high", "words"),
     [
-        (TrendState.NOT_REPRODUCED, 1.98, 1.97, 1.99, "its ratio may confirm"),
+        (TrendState.NOT_REPRODUCED, 1.98, 1.97, 1.99, "still possible by its interval"),
         (TrendState.NOT_REPRODUCED, 1.98, None, None, "without an interval"),
-        (TrendState.CONFIRMED, 1.9, 0.9, 2.5, "does not confirm"),
+        (TrendState.CONFIRMED, 1.9, 0.9, 2.5, "whose interval does not show it"),
         (TrendState.NOT_REPRODUCED, 1.0, 1.97, 1.99, "outside its interval"),
         (TrendState.NOT_REPRODUCED, None, None, None, "without a ratio"),
-        (TrendState.CONFIRMED, None, 0.9, 1.1, "half an interval"),
-        (TrendState.CONFIRMED, 0.5, 0.4, 0.6, "does not confirm"),
+        (TrendState.CONFIRMED, None, 0.9, 1.1, "has only one bound"),
+        (TrendState.CONFIRMED, 0.5, 0.4, 0.6, "whose interval does not show it"),
     ],
 )
 def test_an_answer_whose_numbers_say_something_else_is_seen_through(state, ratio, low, high, words):
@@ -173,7 +171,7 @@ def test_a_last_good_build_that_is_slow_today_is_the_environment():
     """Without a reference the last good build is one: it is where the suspect was."""
     outcome = confirmer(reading(1.0, Answer.SAME, base=1.10)).confirm(suspicion())
     assert outcome.state is TrendState.ENVIRONMENT
-    assert "last good build itself" in outcome.reason
+    assert "the last good build, measured again, differs by" in outcome.reason
 
 
 def test_an_interval_without_room_for_the_change_decides():
@@ -190,9 +188,9 @@ def never(*_: object) -> Reading:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"python": "/gone/python"}, "/gone/python is gone"),
-        ({"python": ""}, "does not name the interpreter"),
-        ({"python": sys.executable}, "now; --build 2.1=PYTHON"),
+        ({"python": "/gone/python"}, "/gone/python no longer exists"),
+        ({"python": ""}, "did not record the interpreter"),
+        ({"python": sys.executable}, "now; try: --build 2.1=PYTHON"),
     ],
 )
 def test_a_build_that_is_gone_is_not_confirmable(more, words):
@@ -206,7 +204,7 @@ def test_one_build_on_both_nights_cannot_have_changed():
     """Equal environments are one build: the environment did it, whatever moved."""
     found = Confirmer(never).confirm(suspicion(good="2.2", suspect="2.2"))
     assert found.state is TrendState.ENVIRONMENT
-    assert "both nights ran build" in found.reason
+    assert "both nightly runs used build" in found.reason
 
 
 def test_one_interpreter_for_both_builds_is_refused():
@@ -216,7 +214,7 @@ def test_one_interpreter_for_both_builds_is_refused():
     versions = iter(("2.1", "2.2"))
     outcome = found.confirm(suspicion())
     assert outcome.state is TrendState.NOT_CONFIRMABLE
-    assert "is the interpreter of both" in outcome.reason
+    assert "have the same interpreter" in outcome.reason
 
 
 def test_a_reference_that_moved_otherwise_explains_nothing():

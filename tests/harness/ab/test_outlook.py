@@ -63,7 +63,7 @@ def test_what_is_known_is_said_with_its_numbers(known) -> None:
     assert found.longest_s == pytest.approx(12 * only.launch_s)
     text = "\n".join(outlook_lines(found))
     assert "not known" not in text
-    assert "smallest change that it could see: 1" in text
+    assert "smallest detectable change: 1" in text
 
 
 def test_less_time_is_fewer_launches_and_larger_changes(known) -> None:
@@ -85,7 +85,7 @@ def test_what_no_earlier_run_says_is_not_known(known) -> None:
     assert (found.launch_s, found.likely_s, found.longest_s) == (None, None, None)
     lines = outlook_lines(found)
     assert lines[0].startswith("time: not known")
-    assert sum(line.startswith(f"not known for {STRANGER.id}") for line in lines) == 2
+    assert sum(f"is unknown for {STRANGER.id}" in line for line in lines) == 2
 
 
 def test_a_noisy_case_is_said_to_stay_undecided(tmp_path) -> None:

@@ -137,7 +137,7 @@ def test_the_page_of_a_repository_is_that_of_its_remote(remote: str, page: str) 
 
 def test_what_the_folder_has_beside_its_commit_is_counted(slower: Any, repository: Path) -> None:
     """The head is measured as it is; nothing of the base stays, in the repository or beside it."""
-    said = f"{repository} is measured with its uncommitted changes, with 1 changed file, 1 untracked file"
+    said = f"{repository} is measured with its uncommitted changes (1 changed file, 1 untracked file"
     assert said in " ".join(slower.stderr.split())
     assert "head: the working tree" in slower.stderr
     assert list((repository.parent / "temporary").glob("torchgauge-revision-*")) == []
@@ -217,7 +217,7 @@ def test_without_a_repository_or_a_change_nothing_is_compared(tmp_path: Path, ty
     git(tmp_path, "commit", "-q", "-m", "one")
     clean = typed(tmp_path, "mine.py", "--base-rev", "main").exception
     assert isinstance(clean, UsageError)
-    assert clean.message == f"base and head are the same: {tmp_path} is at that commit, without a change"
+    assert clean.message == f"base and head are the same: {tmp_path} is at that commit, without changes"
     git(tmp_path, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},part")
     git(tmp_path, "commit", "-q", "-m", "two")
     absent = typed(tmp_path, "mine.py", "--base-rev", "main", "--head-rev", "main~1").exception

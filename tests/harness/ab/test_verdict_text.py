@@ -51,7 +51,7 @@ SLOWER = verdict(
         ),
         (
             [verdict(Verdict.REGRESSION, action=Action.REPORT)],
-            "Undecided: the policy lets no compared pair gate",
+            "Undecided: under the policy, none of the compared pairs can fail the gate",
         ),
         ([verdict(Verdict.UNDECIDED)], "Undecided: no regression was found, but 1 could not be decided"),
         ([verdict(Verdict.NOT_COMPARABLE)], "Undecided: nothing was compared"),

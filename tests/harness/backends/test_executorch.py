@@ -184,7 +184,7 @@ def test_arguments_and_results_keep_their_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (Gamma, r"stage load: the runtime has no kernel of aten::lgamma\.out"),
+        (Gamma, r"stage load: the runtime has no kernel for aten::lgamma\.out"),
         (Branches, "stage export: GuardOnDataDependentSymNode: Could not guard on data-dependent"),
         (Twice, r"stage lower: RuntimeError: Missing out variants: \{'torchgauge_planted::twice'\}"),
     ],
@@ -325,7 +325,7 @@ def test_a_program_generates_what_the_model_generates(
         assert torch.allclose(seen["out.logits"], right["out.logits"], atol=1e-4)
     decoder = model.step(made.call, host).decoder
     assert decoder.cache_bytes == 2 * model.module.config.num_hidden_layers * batch * 11 * _width(model) * 4
-    assert made.evidence["prefill"] == "5 calls of the program, of one token each"
+    assert made.evidence["prefill"] == "5 calls of the program with one token each"
     assert ("delegated_time_share" in by_metric(made)) is bool(delegate)
     assert model.stages[:4] == ["export", "export", "lower", "load"]
     assert model.stages[-1] == "run"

@@ -83,7 +83,7 @@ def test_a_lifted_check_is_a_probe_and_no_pass() -> None:
     call, check = Call("training"), flexible._validate_device
     made = call.prepared("flex-eager-probe")
     assert flexible._validate_device is check
-    assert made.degraded == [f"a probe: {NO_WAY_BACK}; that check was lifted"]
+    assert made.degraded == [f"a probe: {NO_WAY_BACK}; torch's device check was disabled"]
     found = []
     for each in (made.call, call.module):
         call.module.zero_grad()
@@ -99,7 +99,7 @@ def test_a_model_without_a_form_is_not_offered() -> None:
     """A linear layer has no attention to be written otherwise."""
     call = Call("inference")
     call.module = torch.nn.Linear(2, 2)
-    with pytest.raises(NotOfferedError, match="no form with flex_attention"):
+    with pytest.raises(NotOfferedError, match="no variant with flex_attention"):
         call.prepared("flex-eager")
 
 
@@ -148,7 +148,7 @@ def test_calls_of_the_operator_are_counted() -> None:
         found = [made.look.take(call.step(each), call.step(call.module)) for each in (made.call, call.module)]
     assert found[0] == ({"flex_calls": 1, "sdpa_calls": 0}, "")
     facts = {"flex_calls": 0, "sdpa_calls": 1}
-    assert found[1] == (facts, "the model's form with flex_attention never calls it")
+    assert found[1] == (facts, "the model that flex_form() returns never calls flex_attention")
 
 
 def test_a_mask_is_read_from_the_call() -> None:
@@ -204,7 +204,7 @@ def test_a_compiled_form_is_judged_by_its_graph(tmp_path: Path, form: str | None
         made = call.prepared("flex", tmp_path)
         made.judged()
     assert made.evidence["flex_calls"] == calls
-    assert any("never calls it" in each for each in made.degraded) is not bool(calls)
+    assert any("never calls flex_attention" in each for each in made.degraded) is not bool(calls)
 
 
 def _raised(call: Any) -> BaseException:

@@ -55,4 +55,4 @@ def test_inference_has_no_products_for_training(sandbox: Any) -> None:
     sandbox.measure("toy", *words)
     (row,) = sandbox.rows()
     assert row.status is Status.UNSUPPORTED
-    assert "trains nothing" in row.reason
+    assert "float8 requires training" in row.reason

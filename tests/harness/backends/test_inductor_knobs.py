@@ -47,11 +47,11 @@ def rows(make_sandbox, tmp_path_factory) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "facts", "degraded"),
     [
-        ("wide", {"simd_width": 1, "simd": "none"}, "asked for SIMD width 4096, the code has 1"),
+        ("wide", {"simd_width": 1, "simd": "none"}, "SIMD width 4096 was requested, but the code has 1"),
         (
             "narrow",
             {"simd_width": 1, "simd": "none"},
-            "asked for SIMD width 128, the code has 1: torch supports here",
+            "SIMD width 128 was requested, but the code has 1: torch supports ",
         ),
         ("scalar", {"simd_width": 1, "simd": "none"}, ""),
         ("inductor-freezing", {"folded_parameters": 6}, ""),
@@ -126,12 +126,17 @@ NONE = "# Original ATen: [aten.addmm]\nextern_kernels.addmm(arg0, arg1)"
         (512, [VECTOR, SCALAR], {"cpp_kernels": 2, "simd_width": 512, "simd": "wide"}, ""),
         (512, [NONE], {"simd": "no C++ kernel was generated"}, ""),
         (512, [], {}, ""),
-        (512, [SCALAR], {"simd_width": 1}, "asked for SIMD width 512, and none of 1 C++ kernels has vectors"),
+        (
+            512,
+            [SCALAR],
+            {"simd_width": 1},
+            "SIMD width 512 was requested, but none of 1 C++ kernels has vectors",
+        ),
         (
             128,
             [SCALAR],
             {"simd_width": 1},
-            "asked for SIMD width 128, the code has 1: torch supports here 512",
+            "SIMD width 128 was requested, but the code has 1: torch supports 512 here",
         ),
     ],
 )

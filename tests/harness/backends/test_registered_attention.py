@@ -102,7 +102,7 @@ def test_a_torch_without_any_says_so(registry: dict[str, Any]) -> None:
     [
         ("implementation: any", "implementation: 'any' requires `kernel: flash`"),
         ("implementation: any, kernel: math", "implementation: 'any' requires `kernel: flash`"),
-        ("kernel: fast", "kernel: no back end 'fast': one of math, flash"),
+        ("kernel: fast", "kernel: 'fast' is not a backend: use one of math, flash"),
     ],
 )
 def test_options_that_nobody_knows_are_refused_in_the_file(tmp_path: Path, options: str, said: str) -> None:

@@ -130,7 +130,7 @@ def test_floating_point_products_of_quantised_activations_are_degraded(stack: St
     assert stack.judged(made).ok
     made.judged()
     assert len(made.degraded) == 1
-    assert made.degraded[0].startswith("quantised activations were requested, but every product ran")
+    assert made.degraded[0].startswith("quantised activations were requested, but every matmul ran")
 
 
 def test_a_configuration_that_quantises_nothing_is_degraded(stack: Stack, plant: Any) -> None:
@@ -180,7 +180,7 @@ def test_what_does_not_compile_and_runs_is_degraded_with_the_compilers_words(sta
     made = stack.prepared("codebook-weight-only")
     assert stack.judged(made).ok
     (said,) = made.degraded
-    assert said.startswith("torch.compile does not take it, and it runs uncompiled: InternalTorchDynamoError")
+    assert said.startswith("torch.compile failed, so the model runs uncompiled: InternalTorchDynamoError")
     assert made.evidence["quantised_tensors"] == "CodebookQuantizedTensor x2"
 
 
@@ -191,7 +191,7 @@ def test_products_that_the_device_refuses_are_tried_by_themselves(stack: Stack) 
     session = BackendSession(Host(), lambda call: call)
     assert refused(session) == ""
     said = refused(session, in_blocks=True)
-    assert said.startswith("no product in float8 with a scale for each block runs on cpu: ")
+    assert said.startswith("no float8 matmul with block-wise scales runs on cpu: ")
     with pytest.raises(NotOfferedError) as caught:
         stack.prepared("mx-dynamic-activation-mx-weight")
     assert caught.value.message == said

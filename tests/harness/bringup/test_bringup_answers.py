@@ -46,7 +46,7 @@ def test_a_report_of_nothing_has_no_yes_and_nothing_green(tmp_path) -> None:
 
 def test_a_yes_needs_every_part_of_its_question_to_be_done_and_to_show_it() -> None:
     """Without evidence, or with a part that ended early, there is no yes; with both there is."""
-    assert copies(DONE) == (Word.UNKNOWN, "check produced no row for this question")
+    assert copies(DONE) == (Word.UNKNOWN, "no result of check answers this question")
     assert copies(DONE, GOOD) == (Word.YES, GOOD.subject)
     late = DONE.having(PartRecord(Part.CHECK, PartState.OUT_OF_BUDGET, "9 cases are left"))
     word, why = copies(late, GOOD)
@@ -101,7 +101,7 @@ def test_a_folder_of_another_bringup_is_refused(tmp_path) -> None:
     save(tmp_path, DONE)
     found = begin(tmp_path, DONE.asked, 0.0)
     assert found == DONE
-    with pytest.raises(Exception, match="holds a bringup with --device dev"):
+    with pytest.raises(Exception, match="contains a bringup with other options: --device dev"):
         begin(tmp_path, Asked("other"), 0.0)
 
 
@@ -165,7 +165,7 @@ def test_a_file_and_a_folder_of_something_else_are_refused(tmp_path, what) -> No
     mine.parent.mkdir(exist_ok=True)
     mine.write_text("mine")
     with (
-        pytest.raises(UsageError, match=r"is not a folder|holds no bringup"),
+        pytest.raises(UsageError, match=r"is not a folder|contains no bringup"),
         bringup_run(out, Asked("fake"), 60.0, print),
     ):
         pass

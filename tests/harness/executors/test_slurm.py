@@ -116,7 +116,7 @@ def test_a_controller_that_is_away_costs_no_job(sandbox: Any, place: Any) -> Non
         place.cluster.start_controller()
     (opened / "open").touch()
     said = ended(command, 0)
-    assert "it responds again after" in said
+    assert "the job engine responds again after" in said
     assert_measured_once(sandbox, place, 6)
 
 
@@ -336,7 +336,7 @@ def test_words_with_which_sbatch_waits_are_a_mistake(sandbox: Any, place: Any) -
     """It would return when the jobs have ended; nothing is left of the one that showed it."""
     done = sandbox.measure(*SLOW, *place.words(sbatch="--wait"))
     assert done.returncode == 2, done.stderr
-    assert "no job would start for fake: sbatch has submitted one and does not return (" in done.stderr
+    assert "no job would start for fake: sbatch submitted a test job, but does not return (" in done.stderr
     assert not sandbox.store_path.exists()
 
 
@@ -349,10 +349,10 @@ def test_a_time_limit_above_that_of_the_partition_ends_the_run_at_once(sandbox: 
         place.cluster.run("scontrol", "update", "PartitionName=all", "MaxTime=INFINITE")
     if sandbox.store_path.exists():
         assert done.returncode == 3, done.stderr
-        assert "\n6 infra (lost_worker): Slurm will never start it: PENDING (Partition" in done.stderr
+        assert "\n6 infra (lost_worker): Slurm will never start the job: PENDING (Partition" in done.stderr
     else:
         assert done.returncode == 2, done.stderr
-        assert "no job would start for fake: it would wait as PENDING (Partition" in done.stderr
+        assert "no job would start for fake: a job would stay PENDING (Partition" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["run", "resume"])
@@ -718,7 +718,7 @@ def test_devices_of_this_machine_are_not_asked_for(sandbox: Any, place: Any) -> 
     """A device that is only on the nodes can be planned; `all` would be those of this machine."""
     done = sandbox.measure("slow", "--device", "all", *place.words())
     assert done.returncode == 2
-    assert "name the devices" in done.stderr
+    assert "--device with their names" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -728,7 +728,7 @@ def test_devices_of_this_machine_are_not_asked_for(sandbox: Any, place: Any) -> 
         (
             ("PENDING", "0", "0", "", "PartitionTimeLimit"),
             Stage.ENDED,
-            "Slurm will never start it: PENDING (PartitionTimeLimit)",
+            "Slurm will never start the job: PENDING (PartitionTimeLimit)",
             False,
             "",
         ),

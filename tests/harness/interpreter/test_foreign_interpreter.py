@@ -423,7 +423,7 @@ def bad_interpreters(folder: Path, bare: Environment) -> dict[str, tuple[str, st
         "missing": (str(folder / "nothing"), "there is no such file"),
         "dangling": (str(folder / "gone"), "python-that-was, which is gone"),
         "folder": (str(folder), "not a virtual environment, it holds no bin/python"),
-        "no program": (str(folder / "text"), "may not be executed"),
+        "no program": (str(folder / "text"), "is not executable"),
         "no Python": (str(script(folder / "sh", "#!/bin/sh\necho hello; exit 3\n")), "exit status 3"),
         "silent": (str(script(folder / "true", "#!/bin/sh\n")), "ended without printing it"),
         "old": (str(old), "is Python 3.9.18; workers need 3.10 or later"),
@@ -523,7 +523,7 @@ def test_resuming_goes_on_in_the_interpreter_of_the_plan(sandbox: Any, bare: Env
     gone = sandbox.run("run", "--resume", str(folder.path))
     aside.rename(bare.python)
     assert gone.returncode == 2, gone.stderr
-    assert "cannot go on where it was planned" in gone.stderr
+    assert "cannot continue with its interpreter" in gone.stderr
     done = sandbox.run("run", "--resume", str(folder.path))
     assert done.returncode == 0, done.stderr
     assert not [key for key in identities(sandbox)["fake"] if key.startswith("package.")]

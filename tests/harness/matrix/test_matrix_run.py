@@ -58,7 +58,7 @@ def test_a_cell_that_is_another_now_begins_anew(matrix, change, words):
     made, said = matrix
     made._take({**FOUND, "b": replace(FOUND["b"], **change)}, "a")
     assert kept(made) == {"a": ("", False), "b": ("", False), "c": ("ab-c", False)}
-    assert said == [f"b: {words} since it was measured: it starts over"]
+    assert said == [f"b changed ({words}): its measurement starts over"]
     made._take({**FOUND, "b": replace(FOUND["b"], **change)}, "a")
     assert len(said) == 1
 
@@ -69,7 +69,7 @@ def test_another_baseline_begins_all_cells_anew(matrix):
     made._take({"a": replace(FOUND["a"], torch="2.20.0"), "b": FOUND["b"]}, "a")
     assert kept(made) == dict.fromkeys(LABELS, ("", False))
     words = "torch 2.10.0 (commit c0ffee0) is 2.20.0 (commit c0ffee0) now"
-    assert said == [f"a: {words} since it was measured: all cells start over"]
+    assert said == [f"a changed ({words}): all measurements start over"]
 
 
 def test_a_baseline_that_fails_later_gives_nothing_up(matrix):
@@ -77,6 +77,6 @@ def test_a_baseline_that_fails_later_gives_nothing_up(matrix):
     made, said = matrix
     made.make({})
     assert kept(made) == {"a": ("", False), "b": ("ab-b", True), "c": ("ab-c", False)}
-    assert said[-1].startswith("a is the baseline, and can no longer be installed: nothing is measured")
+    assert said[-1].startswith("the baseline a can no longer be installed: nothing is measured")
     assert made.ready == frozenset()
     assert made.measure() is False

@@ -157,7 +157,7 @@ def test_a_killed_worker_that_is_started_again_loses_nothing(sandbox: Any, plann
     assert "is complete" in again.stderr
     more = parts.measure("first", parts.groups[-1])
     assert more.returncode == 2
-    assert "name another folder" in more.stderr
+    assert "pass another folder" in more.stderr
 
 
 def test_other_groups_in_a_part_that_was_cut_off_are_no_cases_of_this_command(planned: Any) -> None:

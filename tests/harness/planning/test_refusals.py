@@ -28,7 +28,7 @@ def test_a_number_of_processes_that_no_machine_starts_is_an_error(processes: int
     found = asked(processes)
     assert found is not None
     assert found.status is Status.ERROR
-    assert found.reason == f"processes={processes}: 1 to 64 processes compute a case"
+    assert found.reason == f"processes={processes}: a case runs in 1 to 64 processes"
 
 
 @pytest.mark.parametrize("processes", [1, 64])

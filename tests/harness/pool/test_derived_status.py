@@ -68,7 +68,7 @@ def test_a_case_of_which_nothing_is_loaded_has_not_filled_the_memory(ending) -> 
     result = derived(phase("start"), oom=True, status=signal.SIGKILL, **ending)
     outcome = result.outcomes[KEYS[0]]
     assert (outcome.status, outcome.cause, outcome.phase) == (Status.INFRA, Cause.KILLED, Phase.START)
-    assert "before anything of the case was loaded" in outcome.reason
+    assert "before the case loaded anything" in outcome.reason
     assert suspicious([make_result(CASES[0].case, Status.INFRA, cause=outcome.cause)])
 
 

@@ -276,5 +276,5 @@ def test_a_device_with_a_holder_that_nothing_ends_leaves_for_good(
     began = time.monotonic()
     ill.look_for_strays()
     assert time.monotonic() - began < PATIENCE_S
-    assert f"a process that cannot be killed holds it: pid {pid} (" in ill.gone
+    assert f"a process that cannot be killed holds the device: pid {pid} (" in ill.gone
     assert [each.reason for each in quarantine.everything()] == [ill.gone]

@@ -88,7 +88,7 @@ def test_a_second_run_is_told_who_has_the_device(tmp_path: Path) -> None:
         assert (
             f"device 'acc.0' is busy: pid {first.pid} (" in busy.stderr or f"pid {first.pid} (" in busy.stderr
         )
-        assert "try: wait until it has ended, or end it" in busy.stderr
+        assert "try: wait until this process ends, or end it" in busy.stderr
         assert ask(1).stdout == "1\n"
         assert "device 'acc.0' is busy" in ask(0, count=2).stderr
         first.kill()

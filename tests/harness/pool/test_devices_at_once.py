@@ -91,7 +91,7 @@ def test_what_no_device_is_left_for_is_not_run_with_the_reason() -> None:
     assert alone.place_for(waiting) is None
     (row,) = alone.nowhere(waiting)
     assert (row.status, row.cause) == (Status.NOT_RUN, Cause.QUARANTINED)
-    assert row.reason == "device 'acc' has left the pool, and no other of its kind is left: it smokes"
+    assert row.reason == "device 'acc' has left the pool, and no other acc device is left: it smokes"
 
 
 def rows_by_device(sandbox: Any) -> Counter[str]:
@@ -111,7 +111,7 @@ def test_two_devices_at_once_are_interrupted_and_resumed(sandbox: Any, tmp_path:
     command.send_signal(signal.SIGINT)
     _, said = command.communicate(timeout=120)
     assert command.returncode == 130, said
-    assert "stopping: waits for" in said
+    assert "stopping: waiting for" in said
     assert sandbox.survivors() == []
     (gate / "open").touch()
     again = sandbox.run("run", "--resume", str(sandbox.folder().path))

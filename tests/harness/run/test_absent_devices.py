@@ -33,7 +33,7 @@ def test_it_is_said_once_and_nothing_is_written(sandbox, ending, device, said) -
     sandbox.assert_ended(done, ending(3, "try: ", state=""))
     assert done.stderr.startswith(f"error: {said}"), done.stderr
     assert done.stderr.count("absent") + done.stderr.count("no index") == 1
-    assert "torchgauge devices lists those that are here" in done.stderr
+    assert "torchgauge devices lists the devices of this machine" in done.stderr
     assert not sandbox.store_path.exists()
 
 

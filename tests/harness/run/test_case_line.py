@@ -14,7 +14,7 @@ def summary(
 ) -> Summary:
     """A summary of a step's time or of a ratio; without a median it says why there is none."""
     unit, better = ("s", Better.LOWER) if metric == "latency" else ("ratio", Better.HIGHER)
-    absent = "" if median is not None else "eager and this configuration share no round"
+    absent = "" if median is not None else "eager and this configuration have no common round"
     return Summary(metric, unit, better, 12, median, low, high, 0.95, "order-statistic", absent=absent)
 
 
@@ -41,9 +41,9 @@ def test_a_ratio_stands_beside_the_medians_that_it_fits() -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (summary("speedup", 0.47, 0.4, 0.6), "no ratio: 0.470x by paired rounds, 67.0x by medians"),
-        (summary("speedup", 67.0), "no ratio: 12 paired rounds cannot have an interval"),
-        (summary("speedup", None), "no ratio: eager and this configuration share no round"),
+        (summary("speedup", 0.47, 0.4, 0.6), "no ratio: paired rounds give 0.470x, but medians 67.0x"),
+        (summary("speedup", 67.0), "no ratio: 12 paired rounds gave no interval"),
+        (summary("speedup", None), "no ratio: eager and this configuration have no common round"),
     ],
 )
 def test_where_nobody_knows_the_ratio_the_line_says_why(found: Summary, said: str) -> None:

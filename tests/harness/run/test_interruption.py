@@ -19,7 +19,7 @@ from waiting import wait_until
 
 MODELS = 6
 
-STOPPING = "stopping: waits for "
+STOPPING = "stopping: waiting for "
 MOMENTS = 8
 
 GATE = "TORCHGAUGE_FAULTS_GATE"
@@ -235,7 +235,7 @@ def test_the_first_one_says_what_is_waited_for(sandbox) -> None:
     sandbox.wait_for_rows(1)
     process.send_signal(signal.SIGINT)
     said = said_until(process, STOPPING)
-    assert "waits for slow_" in said.splitlines()[-1]
+    assert "waiting for slow_" in said.splitlines()[-1]
     assert said.endswith(" to end; Ctrl-C again stops at once\n")
     _, rest = process.communicate(timeout=120)
     assert process.returncode == 130

@@ -79,7 +79,7 @@ def test_a_selection_without_several_processes_refuses_their_number(sandbox: Any
     """It would be ignored."""
     done = sandbox.run("plan", "toy", "--device", "cpu", "--processes", "2")
     assert done.returncode == 2
-    assert "no model of the selection is computed by several processes" in done.stderr
+    assert "no selected model runs in several processes" in done.stderr
     done = sandbox.run("plan", "distributed", "--device", "cpu", "--processes", "65")
     assert done.returncode == 2
     assert "65" in done.stderr

@@ -43,7 +43,7 @@ def test_one_loss_outside_of_the_band_is_wrong() -> None:
     found[30] *= 1.06
     said = verdict(found)
     assert (said.ok, said.cause) == (False, Cause.TOLERANCE)
-    assert said.detail == "the loss of step 31 is 4.002 instead of 3.776, 6.0% off; the band is 5.0%"
+    assert said.detail == "the loss of step 31 is 4.002 instead of 3.776, 6.0% off; the tolerance is 5.0%"
 
 
 def test_what_diverges_is_not_finite() -> None:
@@ -61,7 +61,7 @@ def test_a_curve_that_begins_elsewhere_is_wrong() -> None:
     found[0] *= 1.01
     said = verdict(found)
     assert (said.ok, said.cause) == (False, Cause.TOLERANCE)
-    assert said.detail.startswith("the first loss is 1.00% off, and nothing has been updated before it")
+    assert said.detail.startswith("the first loss, before any update, is 1.00% off")
 
 
 def test_a_curve_that_stays_flat_is_wrong() -> None:
@@ -71,7 +71,7 @@ def test_a_curve_that_stays_flat_is_wrong() -> None:
 
 def test_a_reference_that_learns_nothing_tells_nothing() -> None:
     """Every optimizer would be as near to it as that of the right rate."""
-    with pytest.raises(UnobservableError, match="tells no optimizer from another"):
+    with pytest.raises(UnobservableError, match="to distinguish optimizers"):
         verdict(CURVE, torch.full_like(CURVE, 4.0))
 
 
@@ -257,7 +257,7 @@ def test_an_optimizer_that_climbs_is_never_timed(rows: dict[str, Result]) -> Non
     """A stranger's backend may bring its optimizer, and is judged as ours."""
     row = rows["ascends"]
     assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
-    assert "the band is 5.0%" in row.reason
+    assert "the tolerance is 5.0%" in row.reason
     assert "latency" not in numbers(row)
 
 

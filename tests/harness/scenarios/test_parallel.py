@@ -76,4 +76,4 @@ def test_a_model_in_shards_is_a_case_with_the_peak_of_its_processes(sandbox: Any
     assert row.status is Status.PASS, row.reason
     (peak,) = (each for each in row.measurements if each.metric == "peak_memory")
     assert peak.samples
-    assert "process that needs most" in peak.provenance
+    assert "process with the highest peak" in peak.provenance

@@ -84,5 +84,5 @@ def test_the_check_is_a_case_that_passes(sandbox: Any) -> None:
     assert done.returncode == 0, done.stderr
     (row,) = sandbox.rows()
     assert row.status is Status.PASS, row.reason
-    assert "rank 1 told nothing of all_reduce #5" in str(dict(row.facts)["named"])
+    assert "rank 1 reported nothing of all_reduce #5" in str(dict(row.facts)["named"])
     assert sandbox.survivors() == []

@@ -29,7 +29,7 @@ def test_every_module_is_listed() -> None:
     ("text", "problem"),
     [
         (HEAD + "@check('torch.y')\ndef f(bench):\n    pass\n", "no docstring"),
-        (HEAD + "@check()\ndef f(bench):\n    'Doc.'\n", "does not name the part of torch"),
+        (HEAD + "@check()\ndef f(bench):\n    'Doc.'\n", "does not name the torch API"),
         ("def f(:\n", "invalid syntax"),
     ],
 )

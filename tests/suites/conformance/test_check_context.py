@@ -24,7 +24,7 @@ torch.vague.BackendError: Failed to load the backend extension
         (CHAIN, "OSError: libx.so: cannot open shared object file"),
         ("a warning\nassertion failed in x.cpp", "assertion failed in x.cpp"),
         ("SystemExit: 3", "SystemExit: 3"),
-        (" \n", "nothing on its standard error"),
+        (" \n", "no output on stderr"),
     ],
 )
 def test_the_innermost_exception_is_the_cause(stderr: str, cause: str) -> None:

@@ -192,8 +192,8 @@ def resumed_comparison(
     folder = ComparisonFolder(Path(path))
     if not (folder.path / "plan.json").is_file():
         raise UsageError(
-            f"{path} is not a folder of a comparison",
-            hint="STORE/comparisons/ID, as `torchgauge ab` says at its end",
+            f"{path} is not a comparison folder",
+            hint="STORE/comparisons/ID, as `torchgauge ab` prints at its end",
         )
     plan = folder.plan()
     refuse_other_settings(plan, typed)
@@ -236,8 +236,8 @@ def _check_values_kept(specs: Iterable[SideSpec]) -> None:
         for name, value in spec.variables:
             if MASK in value:
                 raise UsageError(
-                    f"the value of {name} is a secret and was not kept: this comparison cannot go on",
-                    hint="start a new one",
+                    f"the value of {name} is a secret and was not stored: this comparison cannot be resumed",
+                    hint="start a new comparison",
                 )
 
 
@@ -253,9 +253,9 @@ def _own(group: Group, devices: Mapping[str, Device], suite: Suite) -> Group:
     entry = next((each for each in suite.models() if each.name == workload.model), None)
     lacks = f"no model {workload.model!r}" if entry is None else ""
     if entry is not None and offered_as(entry, workload.mode) is None:
-        lacks = f"no mode {workload.mode!r} of the model"
+        lacks = f"no mode {workload.mode!r} for this model"
     if entry is not None and workload.size not in entry.sizes:
-        lacks = f"no size {workload.size!r} of the model"
+        lacks = f"no size {workload.size!r} for this model"
     if entry is None or lacks:
         refused = Refusal(Status.UNSUPPORTED, f"its suite {suite.name!r} has {lacks}")
         return replace(group, cases=tuple(replace(each, refusal=refused) for each in group.cases))
@@ -301,5 +301,5 @@ def _check_difference(base: SideSpec, head: SideSpec, *, control: bool) -> None:
     if control and not same:
         raise UsageError(
             "--control measures head against head, so base and head must be equal",
-            hint="omit --control; two cases are always measured head against head",
+            hint="omit --control; every comparison also measures two cases head against head",
         )

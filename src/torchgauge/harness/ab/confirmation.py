@@ -85,7 +85,7 @@ class Confirmer:
         assert isinstance(base, SideSpec)
         assert isinstance(head, SideSpec)
         if base.python == head.python:
-            reason = f"{base.python} is the interpreter of both {base.label} and {head.label}"
+            reason = f"builds {base.label} and {head.label} have the same interpreter, {base.python}"
             return self._outcome(suspicion, TrendState.NOT_CONFIRMABLE, reason)
         reading = self.measure(base, head, suspicion)
         return self._outcome(suspicion, *judged(suspicion, reading, moved), reading)
@@ -95,7 +95,7 @@ class Confirmer:
         if not ran_one_build(suspicion):
             return None
         version = suspicion.good.torch_version or "the same packages"
-        reason = f"both nights ran build {version}, so the build did not change"
+        reason = f"both nightly runs used build {version}, so the build did not change"
         return self._outcome(suspicion, TrendState.ENVIRONMENT, reason)
 
     def not_confirmable(self, suspicion: Suspicion, reason: str) -> TrendOutcome:
@@ -110,9 +110,9 @@ class Confirmer:
             return f"torch {label} cannot be measured: {self.missing[night.run_id]}"
         named = self.builds.get(night.run_id) or self.builds.get(version)
         python = named or night.python
-        ask = f"--build {label}=PYTHON names one"
+        ask = f"try: --build {label}=PYTHON"
         if not python or not Path(python).exists():
-            gone = f"{python} is gone" if python else "its run does not name the interpreter"
+            gone = f"{python} no longer exists" if python else "its run did not record the interpreter"
             return f"torch {label} cannot be measured: {gone}; {ask}"
         found = self.version_of(python) if version else ""
         if version and not _one_version(found, version):
@@ -157,7 +157,7 @@ def judged(suspicion: Suspicion, reading: Reading, moved: str) -> tuple[TrendSta
     if reading.answer is Answer.UNUSABLE or reading.ratio is None or reading.ratio <= 0.0:
         if moved:
             return TrendState.ENVIRONMENT, moved
-        return TrendState.NOT_CONFIRMABLE, reading.reason or "the comparison gave no number"
+        return TrendState.NOT_CONFIRMABLE, reading.reason or "the comparison gave no ratio"
     measured = math.log(reading.ratio)
     alike = measured * expected > 0.0 and not _excludes(reading.low, reading.high, PART * expected)
     if reading.answer is Answer.CHANGED and alike:
@@ -188,7 +188,7 @@ def moved_with(suspicion: Suspicion, reference: Series | None) -> str:
     step = math.log(statistics.median(after) / statistics.median(before))
     if step / math.log1p(suspicion.change.size) < SHARE:
         return ""
-    return f"the pinned reference build moved by {math.expm1(step):+.1%} between the same nights"
+    return f"the pinned reference build also changed by {math.expm1(step):+.1%} between these nightly runs"
 
 
 def _values(nights: Iterable[Night]) -> list[float]:
@@ -203,7 +203,7 @@ def _last_good_moved(suspicion: Suspicion, reading: Reading) -> str:
     expected = math.log1p(suspicion.change.size)
     if not SHARE <= step / expected <= 2.0 - SHARE:
         return ""
-    return f"the last good build itself is {math.expm1(step):+.1%} off its own nights today"
+    return f"the last good build, measured again, differs by {math.expm1(step):+.1%} from its nightly runs"
 
 
 def contradiction(outcome: TrendOutcome, suspicion: Suspicion, tolerance: float) -> str:
@@ -214,21 +214,21 @@ def contradiction(outcome: TrendOutcome, suspicion: Suspicion, tolerance: float)
     """
     ratio, low, high = outcome.ratio, outcome.low, outcome.high
     if (low is None) is not (high is None) or (ratio is None and low is not None):
-        return "a ratio with half an interval"
+        return "a ratio whose interval has only one bound"
     if ratio is None:
-        return "an outcome that decides a suspicion without a ratio" if outcome.state.decided else ""
+        return "a decision on a suspected change without a ratio" if outcome.state.decided else ""
     if low is not None and high is not None and not low <= ratio <= high:
         return "a ratio outside its interval"
     expected = math.log1p(suspicion.change.size)
     if low is None or high is None:
-        return "an outcome that decides a suspicion without an interval" if outcome.state.decided else ""
+        return "a decision on a suspected change without an interval" if outcome.state.decided else ""
     if outcome.state is TrendState.CONFIRMED:
         beyond = math.log(low) > 0.0 if expected > 0.0 else math.log(high) < 0.0
         alike = beyond and not _excludes(low, high, PART * expected)
-        return "" if alike else "a confirmation whose ratio does not confirm"
+        return "" if alike else "a confirmed change whose interval does not show it"
     same = (math.log(high) if expected > 0.0 else -math.log(low)) <= math.log1p(tolerance)
     if outcome.state.closed and not same and not _excludes(low, high, SHARE * expected):
-        return "an outcome that rejects a suspicion although its ratio may confirm the change"
+        return "a rejected change that is still possible by its interval"
     return ""
 
 

@@ -155,14 +155,14 @@ def _noise(store: Store, now: float) -> Mapping[str, Prior]:
 def outlook_lines(found: Outlook) -> list[str]:
     """The outlook in words: time first, then what it can see, then what is not known."""
     within = "" if found.max_time_s is None else f" within {units.duration(found.max_time_s)}"
-    where = f"no earlier A/B run of them in {found.store}" if found.store else "there is no store yet"
+    where = f"{found.store} has no earlier A/B run" if found.store else "the store does not exist yet"
     lines = []
     for what, missing in (
-        ("how long a launch takes", [each for each in found.pairs if each.launch_s is None]),
-        ("the smallest change that it could see", [each for each in found.pairs if each.spread is None]),
+        ("the duration of a launch", [each for each in found.pairs if each.launch_s is None]),
+        ("the smallest detectable change", [each for each in found.pairs if each.spread is None]),
     ):
         if missing:
-            lines.append(f"not known for {_some(missing, found.pairs)}: {what} ({where})")
+            lines.append(f"{what} is unknown for {_some(missing, found.pairs)} ({where})")
     return [*_time_lines(found, within), *_change_lines(found, within), *lines]
 
 
@@ -174,9 +174,7 @@ def _time_lines(found: Outlook, within: str) -> list[str]:
     if found.max_time_s is not None:
         return [f"time: {one}, which leaves time for {counted(fit, 'launch')}{within}"]
     likely, longest = units.duration(found.likely_s), units.duration(found.longest_s)
-    return [
-        f"time: {one}; about {likely} where nothing changed, {longest} at most ({counted(fit, 'launch')})"
-    ]
+    return [f"time: {one}; about {likely} if nothing changed, {longest} at most ({counted(fit, 'launch')})"]
 
 
 def _change_lines(found: Outlook, within: str) -> list[str]:
@@ -191,7 +189,7 @@ def _change_lines(found: Outlook, within: str) -> list[str]:
     if told:
         sizes = sorted(each.detectable or 0.0 for each in told)
         worst = max(told, key=lambda each: each.detectable or 0.0)
-        text = f"smallest change that it could see: {_percent(sizes[0])}"
+        text = f"smallest detectable change: {_percent(sizes[0])}"
         if len(told) > 1:
             text += f" to {_percent(sizes[-1])}, {_percent(median(sizes))} for half of the pairs"
             text += f"; the noisiest is {worst.pair_id}"

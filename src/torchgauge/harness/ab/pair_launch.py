@@ -133,7 +133,7 @@ class PairLaunch:
             own = self.sides[side]
             outcome = refusal(own.planned)
             if outcome is None and not own.host.ready():
-                reason = "the worker's host did not start; see logs/host.log"
+                reason = "the process that forks the workers did not start; see logs/host.log"
                 outcome = Outcome(own.planned.case.key, Status.INFRA, Phase.START, Cause.LOST_WORKER, reason)
             if outcome is not None:
                 self.outcomes[side] = outcome

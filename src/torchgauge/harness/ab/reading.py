@@ -77,7 +77,7 @@ def reading_of(verdicts: Iterable[MetricVerdict], metric: str, comparison: str =
         known = ", ".join(sorted(found)) or "none"
         return Reading(
             Answer.UNUSABLE,
-            reason=f"{metric} has no verdict; metrics with one: {known}",
+            reason=f"{metric} has no verdict; metrics with a verdict: {known}",
             comparison=comparison,
         )
     return Reading(

@@ -133,7 +133,7 @@ def launch_by_launch(
             if journal.state is RunState.COMPLETE:
                 raise UsageError(
                     f"comparison {folder.run_id} is complete: there is nothing to resume",
-                    hint="start a new one",
+                    hint="start a new comparison",
                 )
             series = LaunchSeries(comparison, folder, journal, stop, sockets)
             yield from series.run(judge_of, ending, until)
@@ -198,7 +198,7 @@ class LaunchSeries:
                 judge.add(launch)
             while not self.stop.is_set() and (wanted := judge.wanted()):
                 if over():
-                    self._note(f"the time is over: {counted(len(wanted), 'pair')} would need another launch")
+                    self._note(f"time limit reached: {counted(len(wanted), 'pair')} need another launch")
                     ending.out_of_time = True
                     break
                 number, started = number + 1, clock.steady()

@@ -64,7 +64,7 @@ class SideRun(GroupRun):
         mode = self.group.workload.mode
         for state in self.live:
             if self.own_run is not None:
-                why = f"scenario {mode!r} has no steps, and builds are compared by steps"
+                why = f"scenario {mode!r} has no steps, but builds are compared by the time of a step"
                 self.end_raised(state, NotOfferedError(why))
             else:
                 self._take_part(state, steps[state.index])

@@ -62,7 +62,7 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         Headline.NOTHING_COMPARED: "Undecided: nothing was compared",
         Headline.INCOMPLETE: f"Incomplete: no regression was found, and {silent} could not be decided so far",
         Headline.IN_DOUBT: "In doubt: the same build, measured twice, was judged to have changed, see below",
-        Headline.NOTHING_GATES: "Undecided: the policy lets no compared pair gate",
+        Headline.NOTHING_GATES: "Undecided: under the policy, none of the compared pairs can fail the gate",
         Headline.UNDECIDED: f"Undecided: no regression was found, but {silent} could not be decided",
         Headline.REPORTED: first.capitalize() + comma + rest,
         Headline.IMPROVEMENT: f"Improvement: {counts.changed} better, none worse",

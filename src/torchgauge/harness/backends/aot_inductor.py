@@ -50,10 +50,10 @@ class _AotInductor(BackendDescriptor):
         """A package has no way back, and takes no other arguments than those that it was exported with."""
         needed = wanted(workload)
         if LOSS in needed:
-            return "a package of AOTInductor has no backward pass"
+            return "an AOTInductor package has no backward pass"
         if GENERATE in needed:
             return (
-                "a package of AOTInductor is exported for a whole prompt, but generation "
+                "an AOTInductor package is exported for a whole prompt, but generation "
                 "calls it once per token"
             )
         return None
@@ -89,7 +89,7 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
             _build(subject, configuration, session, prepared, path)
         load = getattr(torch._inductor, "aoti_load_package", None)
         if load is None:
-            raise NotOfferedError(f"torch {torch.__version__} loads no packages")
+            raise NotOfferedError(f"torch {torch.__version__} has no aoti_load_package")
         prepared.call, seconds = _timed(lambda: load(str(path)), session)
     prepared.look = Look("python_calls_unknown", lambda step, _: _look(step))
     if not session.fresh:
@@ -107,7 +107,7 @@ def _build(
 
     package = getattr(torch._inductor, "aoti_compile_and_package", None)
     if package is None or "args" in inspect.signature(package).parameters:
-        raise NotOfferedError(f"torch {torch.__version__} packages no exported program by itself")
+        raise NotOfferedError(f"torch {torch.__version__} cannot package an exported program")
     compilation.use_cache(session.cache, configuration)
     compilation.reset(code=not session.foreign)
     with subject.autocast() if subject.autocast is not None else nullcontext():
@@ -150,7 +150,7 @@ def _look(step: Callable[[], Any]) -> tuple[dict[str, Scalar], str]:
     with Watch():
         step()
     names = ", ".join(f"{name} x{count}" for name, count in calls.most_common(NAMES) if count)
-    text = f"the package went back to Python {calls.total()} times in a step: {names}" if names else ""
+    text = f"the package called Python {calls.total()} times in a step: {names}" if names else ""
     return {"python_calls": calls.total()}, text
 
 

@@ -102,8 +102,8 @@ def backend_named(name: str) -> Backend:
     schema = found.options is dict or (isinstance(found.options, type) and is_dataclass(found.options))
     if not schema or not all(isinstance(each, str) for each in words):
         raise InfrastructureError(
-            f"backend {name!r}: implementation is a word, packages and takes are tuples of words, and "
-            "options is a dataclass or dict",
+            f"backend {name!r}: implementation must be a string, packages and takes tuples of strings, "
+            "and options a dataclass or dict",
             hint=registry.FIX,
         )
     return found

@@ -22,7 +22,7 @@ class _Compile(BackendDescriptor):
 
 BACKEND = _Compile(
     name=COMPILE,
-    doc="torch.compile of the whole model; serves every name of a back end of torch.compile",
+    doc="torch.compile of the whole model, with any backend of torch.compile",
     implementation=__name__,
     options=dict,
     takes=("mode", "dynamic", "fullgraph", "memory_format"),

@@ -62,7 +62,7 @@ class CompileStage:
         else:
             prepared = self._from_kept(kept)
         if prepared.evidence.get(PARTS, "") != facts.get(PARTS, ""):
-            return self._again("code was registered with the compiler while it compiled")
+            return self._again("third-party code registered with the compiler during compilation")
         return prepared
 
     def _from_kept(self, kept: str) -> Prepared:
@@ -84,7 +84,7 @@ class CompileStage:
         return {PARTS: parts} if parts else {}
 
     def _again(self, trouble: str) -> Prepared:
-        return self._attempt(self.session.cache, f"{EMPTY}, after the kept one failed: {trouble}")
+        return self._attempt(self.session.cache, f"{EMPTY}, after the kept cache failed: {trouble}")
 
     def _attempt(self, cache: str, origin: str) -> Prepared:
         """Compile with the caches in the folder ``cache``; ``origin`` is where the code comes from."""

@@ -68,7 +68,7 @@ class ExecutorchOptions:
 class _Executorch(BackendDescriptor):
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
         """A program has no way back."""
-        return "a program of ExecuTorch has no backward pass" if LOSS in wanted(workload) else None
+        return "an ExecuTorch program has no backward pass" if LOSS in wanted(workload) else None
 
 
 BACKEND = _Executorch(
@@ -162,7 +162,7 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
             if said:
                 prepared.evidence["delegates_unusable"] = _told(said)
             return prepared
-        raise NotOfferedError(_told(said) or "the runtime has no further delegate")
+        raise NotOfferedError(_told(said) or "the runtime has no other delegate")
 
 
 def _told(said: dict[str, str]) -> str:
@@ -195,10 +195,10 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
     )
     if program.copied:
         prepared.evidence["inputs_copied"] = (
-            f"{program.copied}, by each call: the runtime does not support these strides"
+            f"{program.copied}, in each call: the runtime does not support these strides"
         )
     if source.prompt:
-        prepared.evidence["prefill"] = f"{source.prompt} calls of the program, of one token each"
+        prepared.evidence["prefill"] = f"{source.prompt} calls of the program with one token each"
     call = _called(program, source.built, generates=bool(source.prompt))
     with _named("run", session):
         session.first_call(call)
@@ -285,4 +285,4 @@ def _refuse_other_devices(partitioner: Any, folder: Path, session: BackendSessio
         found = probe.loaded()(ones)
     if found.device.type != device.type:
         said = f"the program returned its result on {found.device}, but {session.device.name} was requested"
-        raise NotOfferedError(f"the runtime of ExecuTorch that is installed runs on the host: {said}")
+        raise NotOfferedError(f"the installed ExecuTorch runtime runs on the host: {said}")

@@ -66,7 +66,7 @@ def made(found: Any) -> Any:
     try:
         return found()
     except Exception as error:
-        said = f"{found.__name__} cannot be made without arguments"
+        said = f"{found.__name__} cannot be constructed without arguments"
         raise NotOfferedError(f"{said}: {first_line(error)}") from error
 
 

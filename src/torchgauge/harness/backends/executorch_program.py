@@ -128,7 +128,7 @@ class Program:
             method = program.load_method(METHOD)
         except RuntimeError as error:
             if missing := sorted(self._wanted - runtime.operator_registry.operator_names):
-                said = f"the runtime has no kernel of {', '.join(missing)}"
+                said = f"the runtime has no kernel for {', '.join(missing)}"
                 raise NotOfferedError(f"ExecuTorch, stage load: {said} ({first_line(error)})") from error
             raise
         if not traced:

@@ -56,7 +56,7 @@ class _Flex(BackendDescriptor):
 
 BACKEND = _Flex(
     name="flex",
-    doc="a model's form with flex_attention, compiled or as it is; says what its mask leaves out",
+    doc="a model's variant with flex_attention, compiled or eager; reports its block sparsity",
     implementation=__name__,
     options=FlexOptions,
     takes=("mode", "dynamic", "fullgraph"),
@@ -71,19 +71,19 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     """
     options = FlexOptions(**dict(configuration.options))  # type: ignore[arg-type]  # checked when read
     if not hasattr(subject.module, "flex_form"):
-        raise NotOfferedError("the model has no form with flex_attention: it has no flex_form()")
+        raise NotOfferedError("the model has no variant with flex_attention: it does not define flex_form()")
     flexible = _module()
     make = _Making(subject, configuration, session, options)
     if not options.lifted:
         with _refusals(flexible, ""):
             return make.prepared()
     refused = _refused_without(make, flexible)
-    with lifted(flexible), _refusals(flexible, f"{refused}; with that check lifted"):
+    with lifted(flexible), _refusals(flexible, f"{refused}; with torch's device check disabled"):
         prepared = make.prepared()
     inner = prepared.context
     prepared.context = lambda: _both(lambda: lifted(flexible), inner)
     prepared.evidence["refused"] = refused
-    prepared.degraded.append(f"a probe: {refused}; that check was lifted")
+    prepared.degraded.append(f"a probe: {refused}; torch's device check was disabled")
     return prepared
 
 
@@ -180,7 +180,7 @@ def called(calls: int, others: int) -> tuple[dict[str, Scalar], str]:
     """
     facts: dict[str, Scalar] = {"flex_calls": calls, "sdpa_calls": others}
     if not calls:
-        return facts, "the model's form with flex_attention never calls it"
+        return facts, "the model that flex_form() returns never calls flex_attention"
     whole = calls + others
     return facts, f"{others} of {whole} attention calls are scaled_dot_product_attention" if others else ""
 
@@ -200,7 +200,7 @@ def lifted(flexible: Any) -> Iterator[None]:
     """Leave torch's check of the device out; raises :class:`NotOfferedError` where there is none."""
     check = getattr(flexible, CHECK, None)
     if check is None:
-        raise NotOfferedError("this torch has no check of the device of flex_attention that could be lifted")
+        raise NotOfferedError("flex_attention of this torch has no device check that could be disabled")
     setattr(flexible, CHECK, _anything)
     try:
         yield
@@ -227,7 +227,7 @@ def _refused_without(make: _Making, flexible: Any) -> str:
             make.as_it_is(make.subject.module.flex_form(make.session.device.torch_device))
     except NotOfferedError as error:
         return error.message
-    raise NotOfferedError("nothing to lift: flex_attention takes this device and these inputs")
+    raise NotOfferedError("nothing to probe: flex_attention accepts this device and these inputs")
 
 
 @contextmanager
@@ -268,7 +268,7 @@ def _with_blocks(made: Prepared, calls: list[Call]) -> Prepared:
     if not calls:
         return made
     if len(blocks) < len(calls):
-        made.evidence["block_sparsity_unknown"] = "a block mask is made inside of the compiled graph"
+        made.evidence["block_sparsity_unknown"] = "a block mask is created inside the compiled graph"
         return made
     kept, there = sum(each.kept for each in blocks), sum(each.there for each in blocks)
     sizes = " and ".join(sorted({f"{each.rows} x {each.columns}" for each in blocks}))

@@ -27,8 +27,8 @@ def refused(session: BackendSession, *, in_blocks: bool = False) -> str:
         torch._scaled_mm(tile, tile.t(), scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)
         session.device.synchronize()
     except Exception as error:  # noqa: BLE001  whatever it says is the reason
-        scaled = " with a scale for each block" if in_blocks else ""
-        return f"no product in float8{scaled} runs on {session.device.name}: {first_line(error)}"
+        scaled = " with block-wise scales" if in_blocks else ""
+        return f"no float8 matmul{scaled} runs on {session.device.name}: {first_line(error)}"
     return ""
 
 

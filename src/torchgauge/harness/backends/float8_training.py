@@ -47,12 +47,12 @@ class _Float8Training(BackendDescriptor):
 
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
         """It is for training."""
-        return None if LOSS in wanted(workload) else f"float8 training: {workload.mode} trains nothing"
+        return None if LOSS in wanted(workload) else f"float8 requires training, not {workload.mode}"
 
 
 BACKEND = _Float8Training(
     name="float8",
-    doc="linear layers of torchao whose products are in float8, forward and backward",
+    doc="torchao's linear layers with float8 matmuls, forward and backward",
     implementation=__name__,
     packages=(TORCHAO,),
     install_hint="pip install 'torchgauge[quant]'",

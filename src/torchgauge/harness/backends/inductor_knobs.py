@@ -163,11 +163,11 @@ class Knobs:
         }
         if asked is None or asked == width:
             return facts, ""
-        said = f"asked for SIMD width {asked!r}"
+        said = f"SIMD width {asked!r} was requested"
         if picked:
-            return facts, f"{said}, and none of {kernels} C++ kernels has vectors"
+            return facts, f"{said}, but none of {kernels} C++ kernels has vectors"
         widths = " and ".join(map(str, sorted({each.bit_width() for each in isas.valid_vec_isa_list()})))
-        return facts, f"{said}, the code has {width}: torch supports here {widths or 'no vectors at all'}"
+        return facts, f"{said}, but the code has {width}: torch supports {widths or 'no vectors'} here"
 
     def _frozen(self) -> tuple[dict[str, Scalar], str]:
         if not self.settings.get(FREEZING):

@@ -27,7 +27,7 @@ Step = Callable[[], Any]
 SHARED = {
     "the default dtype": ("get_default_dtype", "set_default_dtype"),
     "the number of threads": ("get_num_threads", "set_num_threads"),
-    "whether gradients are taken": ("is_grad_enabled", "set_grad_enabled"),
+    "the gradient mode": ("is_grad_enabled", "set_grad_enabled"),
     "deterministic algorithms": ("are_deterministic_algorithms_enabled", "use_deterministic_algorithms"),
     "float32 precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
 }
@@ -212,7 +212,7 @@ def restored(changed: list[str]) -> Iterator[None]:
     shared = {"the working directory": (os.getcwd, os.chdir)} | {
         what: (getattr(torch, get), getattr(torch, put)) for what, (get, put) in SHARED.items() if torch
     }
-    shared |= {"the modes that intercept operators": (_modes, _leave_modes)} if torch else {}
+    shared |= {"the active function and dispatch modes": (_modes, _leave_modes)} if torch else {}
     before = {what: get() for what, (get, _) in shared.items()}
     try:
         yield
@@ -245,7 +245,7 @@ def _stacks() -> Iterator[tuple[Callable[[], list[Any]], Callable[[], Any]]]:
 def refuse_changes(said: str, changed: Iterable[str]) -> None:
     """Raise :class:`PluginError` where ``said`` has ``changed`` what :func:`restored` put back."""
     if changed:
-        raise PluginError(f"{said} changes {', '.join(changed)} of the whole process")
+        raise PluginError(f"{said} changes {', '.join(changed)} for the whole process")
 
 
 def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
@@ -256,11 +256,11 @@ def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
     said = f"backend {backend.name!r}"
     if not isinstance(made, Prepared) or not callable(made.call) or not callable(made.context):
         raise PluginError(
-            f"{said}: prepare() returned no Prepared with a call and a context, but {made!r:.80}"
+            f"{said}: prepare() must return a Prepared with a call and a context, not {made!r:.80}"
         )
     plain = isinstance(made.degraded, list) and isinstance(made.evidence, dict)
     if not plain or not all(isinstance(each, str) for each in (*made.degraded, *made.evidence)):
-        raise PluginError(f"{said}: evidence is a dict of facts by name, degraded a list of reasons")
+        raise PluginError(f"{said}: evidence must be a dict of facts by name, degraded a list of strings")
     check_measurements(said, made.measurements)
     ours = backend.implementation.startswith("torchgauge.")
     if not ours and made.call is subject.module and made.context is nullcontext and made.entries is None:
@@ -285,7 +285,7 @@ def check_measurements(said: str, found: Any) -> None:
     """Raise :class:`PluginError` for what is no measurement of a declared metric of the plugin ``said``."""
     for each in found if isinstance(found, Iterable) else [found]:
         if not isinstance(each, Measurement):
-            raise PluginError(f"{said} reports a {type(each).__name__} where a Measurement belongs")
+            raise PluginError(f"{said} reports a {type(each).__name__} instead of a Measurement")
         if each.metric not in registry.metrics():
             raise PluginError(
                 f"{said} reports the metric {each.metric!r}, which is not declared",

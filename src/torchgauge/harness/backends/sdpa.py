@@ -61,7 +61,7 @@ class SdpaOptions:
     def __post_init__(self) -> None:
         """Refuse a back end that does not exist, and an implementation of another than flash attention."""
         if self.kernel not in ("", *MEMBERS):
-            raise ValueError(f"kernel: no back end {self.kernel!r}: one of {', '.join(MEMBERS)}")
+            raise ValueError(f"kernel: {self.kernel!r} is not a backend: use one of {', '.join(MEMBERS)}")
         if self.implementation and self.kernel != FLASH:
             said = f"{self.implementation!r} requires `kernel: {FLASH}`"
             raise ValueError(f"implementation: {said}")
@@ -69,7 +69,7 @@ class SdpaOptions:
 
 BACKEND = BackendDescriptor(
     name="sdpa",
-    doc="eager with one back end of scaled_dot_product_attention; the kernel that ran is the evidence",
+    doc="eager with one backend of scaled_dot_product_attention; records which kernel ran",
     implementation=__name__,
     options=SdpaOptions,
 )
@@ -95,7 +95,7 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
             if any(words in str(error) for words in NONE_VIABLE):
                 said = " ".join([str(error), *(TRIGGERED.sub("", str(each.message)) for each in heard)])
                 raise NotOfferedError(
-                    f"back end {kernel!r} does not support this model here: {said}"
+                    f"backend {kernel!r} does not support this model here: {said}"
                 ) from error
             raise
     return prepared
@@ -175,7 +175,7 @@ def _only(kernel: str) -> AbstractContextManager[Any]:
             [getattr(attention.SDPBackend, MEMBERS[kernel])]
         )
     except AttributeError:
-        said = f"this torch has no back end {MEMBERS[kernel]} of scaled_dot_product_attention"
+        said = f"scaled_dot_product_attention of this torch has no backend {MEMBERS[kernel]}"
         raise NotOfferedError(said) from None
     return only
 

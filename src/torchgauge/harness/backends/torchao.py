@@ -67,7 +67,7 @@ class _Torchao(BackendDescriptor):
 
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
         """Quantised weights have no gradients."""
-        return "a quantised model is not trained" if LOSS in wanted(workload) else None
+        return "a quantised model cannot be trained" if LOSS in wanted(workload) else None
 
 
 BACKEND = _Torchao(
@@ -304,7 +304,7 @@ def _runs_uncompiled(made: Quantised, session: BackendSession) -> bool:
 def _uncompiled(made: Quantised, error: Exception) -> Prepared:
     """The copy as it is, which torch.compile does not take: ``error`` is what that said."""
     prepared = Prepared(RemadeCall(made.module, made.module))
-    prepared.degraded.append(f"torch.compile does not take it, and it runs uncompiled: {first_line(error)}")
+    prepared.degraded.append(f"torch.compile failed, so the model runs uncompiled: {first_line(error)}")
     return prepared
 
 
@@ -375,7 +375,7 @@ def _tell_products(prepared: Prepared, stage: CompileStage, activations: bool) -
     found = Counter(name for text in stage.knobs.code for name in _products(text))
     prepared.evidence["products"] = ", ".join(f"{name} x{n}" for name, n in sorted(found.items())) or "none"
     if activations and found and all(FLOATING.fullmatch(name) for name in found):
-        said = "quantised activations were requested, but every product ran in floating point"
+        said = "quantised activations were requested, but every matmul ran in floating point"
         prepared.degraded.append(f"{said}: {prepared.evidence['products']}")
 
 

@@ -70,7 +70,7 @@ class Bisection:
         hint = "repeat with --fresh to start over"
         state = read_record(BisectionState, self.path, hint)
         if (state.builds, state.search.labels) != (self.builds.digest, self.builds.labels):
-            raise DataFileError(str(self.path), "belongs to other builds", hint=hint)
+            raise DataFileError(str(self.path), "belongs to a search with different builds", hint=hint)
         return state.search
 
     def run(self, *, fresh: bool = False) -> Search:
@@ -92,7 +92,7 @@ class Bisection:
         pair = []
         for build in (self.builds.builds[0], self.builds.builds[place]):
             try:
-                with self.shown(f"{build.label} is made, where it is not there"):
+                with self.shown(f"{build.label} is built, unless it exists"):
                     python = make_build(self.builds, build, self.store.path / FOLDER / "builds")
             except BuildFailedError as error:
                 return Reading(Answer.UNUSABLE, reason=f"{build.label} cannot be built: {error.message}")

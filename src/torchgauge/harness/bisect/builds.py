@@ -102,8 +102,8 @@ def load_builds(path: Path) -> Builds:
         at = f"$.builds[{index}]"
         ways = [name for name in ("python", "spec", "commit") if getattr(each, name) is not None]
         if len(ways) != 1:
-            said = " and ".join(ways) or "none of them"
-            raise refuse(document, at, f"has {said}", "give one of python, spec and commit")
+            said = " and ".join(ways) or "no python, spec or commit"
+            raise refuse(document, at, f"has {said}", "give exactly one of python, spec and commit")
         if each.commit is not None and fields.build is None:
             raise refuse(document, f"{at}.commit", "is a commit, but the file has no command `build`",
                          "add build: [./build.sh, '{commit}', '{folder}']")  # fmt: skip
@@ -115,13 +115,13 @@ def load_builds(path: Path) -> Builds:
             except (KeyError, ValueError, IndexError):
                 known = ", ".join(f"{{{each}}}" for each in _PLACEHOLDERS)
                 raise refuse(document, f"$.{name}[{index}]", f"{word!r} has an unknown placeholder",
-                             f"known are {known}; a brace itself is doubled") from None  # fmt: skip
+                             f"use {known}; write a literal brace twice") from None  # fmt: skip
     builds = tuple(
         Build(each.label, each.python or "", each.spec or "", each.commit or "") for each in fields.builds
     )
     problem = _problem(builds)
     if problem:
-        hint = "list two builds or more, oldest first, each with a label of its own"
+        hint = "list at least two builds, oldest first, with different labels"
         raise refuse(document, "$.builds", problem, hint)
     return Builds(
         builds,
@@ -139,7 +139,7 @@ def named_builds(arguments: Sequence[str]) -> Builds:
     builds = tuple(Build(label, python=python) for label, python in map(named_build, arguments))
     problem = _problem(builds)
     if problem:
-        raise UsageError(problem, hint="--build LABEL=PYTHON twice or more, oldest first, each of its own")
+        raise UsageError(problem, hint="--build LABEL=PYTHON twice or more, oldest first, different labels")
     return Builds(builds)
 
 
@@ -179,15 +179,15 @@ def make_build(builds: Builds, build: Build, folder: Path) -> str:
         else:
             _run(_filled(builds.build, names), place, builds.timeout_s, builds.source)
         if not Path(result).exists():
-            raise BuildFailedError(f"the build of {build.label} left no interpreter at {result}",
-                                   hint="name its place in `result`")  # fmt: skip
+            raise BuildFailedError(f"the build of {build.label} created no interpreter at {result}",
+                                   hint="set `result` to the path of the interpreter")  # fmt: skip
         done.touch()
     return result
 
 
 def _problem(builds: Sequence[Build]) -> str:
     if len(builds) < 2:
-        return f"a search needs two builds or more, here {'is one' if builds else 'are none'}"
+        return f"a search needs at least two builds, but {len(builds)} given"
     labels = [build.label for build in builds]
     twice = next((label for label in labels if labels.count(label) > 1), "")
     if twice:
@@ -216,6 +216,6 @@ def _run(command: Sequence[str], folder: Path, timeout_s: float, where: str) -> 
         ) from error
     if done.returncode:
         raise BuildFailedError(
-            f"{command[0]} ended with {done.returncode}: {last_line(log)[:300] or 'no output'}",
+            f"{command[0]} ended with status {done.returncode}: {last_line(log)[:300] or 'no output'}",
             hint=f"see {log}",
         )

@@ -173,7 +173,7 @@ class Search:
         if probability >= ENOUGH:
             return f"the change is in one of {', '.join(names)}; only the last of these can be tested"
         where = f"{' or '.join(names)} is the likeliest, at {probability:.0%}"
-        return f"{where}; {self.tests} of at most {self.limit} tests made"
+        return f"{where}; {self.tests} of at most {self.limit} tests done"
 
 
 def search(

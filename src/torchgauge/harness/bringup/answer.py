@@ -82,7 +82,7 @@ def _answer(question: Question, state: Bringup, findings: Iterable[Finding], aga
         told = ON_HOST.get(question.key) if state.facts.torch_type == HOST else None
         if told:
             return Answer(question, Word.YES, told, again)
-        why = f"{' and '.join(silent)} produced no row for this question"
+        why = f"no result of {' and '.join(silent)} answers this question"
         return Answer(question, Word.UNKNOWN, why, _whole(state.asked) if state.asked.checks else again)
     if narrowed := _narrowed(question, state.asked):
         return Answer(question, Word.UNKNOWN, f"no failure so far; {narrowed}", _whole(state.asked))
@@ -101,9 +101,9 @@ def _narrowed(question: Question, asked: Asked) -> str:
         chosen = chooser(asked.checks)
         every = [name for name in catalogue() if question_of(name) == question.key]
         if left := [name for name in every if not chosen(f"{CONFORMANCE}/{name}")]:
-            return f"--checks leaves out {len(left)} of its {counted(len(every), 'check')}"
+            return f"--checks leaves out {len(left)} of the {counted(len(every), 'check')} of this question"
     if asked.ops and Part.OPS in question.parts:
-        return "--ops leaves out the other operators"
+        return "--ops selects only some of the operators"
     if asked.models and question.key in (INFERENCE, TRAINING, FALLBACKS):
-        return "--models leaves out the other models"
+        return "--models selects only some of the models"
     return ""

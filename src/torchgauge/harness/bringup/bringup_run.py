@@ -104,11 +104,11 @@ class BringupRun:
         """What becomes of the part of ``before`` within ``left_s`` seconds; nothing is raised but Ctrl-C."""
         part = before.part
         if self.state.asked.parts and part.value not in self.state.asked.parts:
-            return replace(before, state=PartState.NOT_ASKED, reason="--parts names others")
+            return replace(before, state=PartState.NOT_ASKED, reason="not in --parts")
         if part is Part.COLLECTIVES and not self.state.facts.presence:
             return replace(before, state=PartState.NOT_TRIED, reason="identity has not counted the devices")
         if part is Part.COLLECTIVES and self.state.facts.count < 2:
-            return replace(before, state=PartState.NOT_ASKED, reason="it needs two devices")
+            return replace(before, state=PartState.NOT_ASKED, reason="this part needs two devices")
         if part in NEEDS_AN_ANSWER and self.silent:
             return replace(before, state=PartState.NOT_TRIED, reason=f"no answer: {self.silent}")
         if left_s < LEAST_S:

@@ -174,7 +174,7 @@ def _clocks(rows: Sequence[Result]) -> Iterator[Finding]:
     """Contradictions of clocks, which are about every time that anybody takes."""
     bad = [row for row in rows if row.cause is Cause.CLOCK_CONTRADICTION]
     if bad:
-        told = f"{counted(len(bad), 'model case')} without any time"
+        told = f"clocks of {counted(len(bad), 'model case')} contradict each other"
         yield Finding(Kind.DANGER, CLOCKS, told, bad[0].reason, bad[0].reproduce, count=len(bad))
     agreed = [row for row in rows if row.summaries and "clock_unknown" not in dict(row.facts)]
     if agreed:

@@ -53,7 +53,7 @@ def identity(there: Interpreter, name: str, deadline_s: float) -> tuple[DeviceFa
     if entry.presence is not Presence.PRESENT:
         why = f"{entry.presence.value}: {entry.reason}" + (f"; try: {entry.fix}" if entry.fix else "")
         return facts, (Finding(Kind.DANGER, HERE, NOT_USABLE, why, command),)
-    told = f"torch reports {entry.count} of them"
+    told = f"number of devices that torch reports: {entry.count}"
     return facts, (Finding(Kind.WORKS, HERE, told, entry.model or entry.label, command),)
 
 
@@ -126,10 +126,11 @@ def calibrated_findings(name: str, found: Calibrated, rows: Iterable[Result]) ->
     if found.readings:
         parts = len(found.readings)
         findings.append(Finding(Kind.WORKS, HERE, f"{parts} speeds measured", "", command))
-        findings.append(Finding(Kind.WORKS, CLOCKS, f"clocks agree in {parts} numbers", "", command))
+        told = f"host and device clocks agree in {parts} speed measurements"
+        findings.append(Finding(Kind.WORKS, CLOCKS, told, "", command))
     verdict = fitness(found)
     if verdict.verdict is not Verdict.FIT:
-        told = f"numbers of this machine: {verdict.verdict.value}"
+        told = f"fitness of this machine: {verdict.verdict.value}"
         findings.append(Finding(Kind.UNKNOWN, "", told, verdict.summary, command, decides=False))
     return tuple(findings)
 

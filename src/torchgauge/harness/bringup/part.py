@@ -37,13 +37,13 @@ assert sum(SHARES_S.values()) < TEN_ANSWERS_S
 LATER = (Part.COLLECTIVES, Part.ALL_OPS)
 """What follows them, after what they had to leave."""
 DOES: dict[Part, str] = {
-    Part.IDENTITY: "what the device is and where it comes from",
+    Part.IDENTITY: "name, driver and package of the device",
     Part.IMPORT: "whether import torch works with the device's package",
-    Part.DOCTOR: "what is missing here, and the speed and clocks of the device",
+    Part.DOCTOR: "missing software, and the speed and clocks of the device",
     Part.CHECK: "checks of PyTorch's requirements for a device",
     Part.OPS: "fifty operators in four dtypes, compared with the host",
-    Part.MODELS: "small models in both modes, profiled for fallbacks",
-    Part.COLLECTIVES: "several processes, where there are two devices",
+    Part.MODELS: "small models in inference and training, profiled for fallbacks",
+    Part.COLLECTIVES: "several processes, if there are two devices",
     Part.ALL_OPS: "every operator in float32, forward and backward",
 }
 

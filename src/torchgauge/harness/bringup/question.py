@@ -47,7 +47,7 @@ QUESTIONS = (
     Question(MEMORY, "Is memory counted, and is out-of-memory recognised?",
              (Part.CHECK,), ("allocator", "errors.out_of_memory"),
              ("allocator.peak", "errors.out_of_memory")),
-    Question(COMPILE, "Does torch.compile work on it?",
+    Question(COMPILE, "Does torch.compile work on the device?",
              (Part.CHECK,), ("compiler", "export"), ("compiler.capture", "compiler.inductor")),
 )  # fmt: skip
 """The ten that come first."""

@@ -173,11 +173,11 @@ def _verified(
     """The sentence of the device's page and its entry in the data file; or why there is none."""
     models = [each for each in found if each.kind is Kind.WORKS and each.subject.startswith("models")]
     if not any(each.about in (INFERENCE, TRAINING) for each in models):
-        return "none yet: no model passed on it", ""
+        return "none yet: no model passed on this device", ""
     if next(each for each in answers if each.question.key == HERE).word is not Word.YES:
         return "none yet: question 1 is not answered with yes", ""
     if SIMULATED in state.facts.model:
-        return "none: it is simulated", ""
+        return "none: the device is simulated", ""
     facts, day = state.facts, utc(at).date().isoformat()
     machine = f"{facts.count} x {facts.model or facts.label}"
     parts = [

@@ -103,14 +103,14 @@ def alone(folder: Path) -> Iterator[None]:
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder", hint="--out NEW-FOLDER")
-    with storage_errors(folder, "name a folder that you may write to with --out"):
+    with storage_errors(folder, "pass a writable folder with --out"):
         folder.mkdir(parents=True, exist_ok=True)
         mine = (folder / STATE_FILE).is_file() or not any(folder.iterdir())
     if not mine:
-        raise UsageError(f"{folder} is not empty and holds no bringup", hint="--out NEW-FOLDER")
+        raise UsageError(f"{folder} is not empty and contains no bringup", hint="--out NEW-FOLDER")
 
     def another() -> None:
-        raise UsageError(f"another command uses {folder}", hint="wait for its end, or use --out NEW-FOLDER")
+        raise UsageError(f"another command uses {folder}", hint="wait until it ends, or use --out NEW-FOLDER")
 
     with held(folder, waits=another):
         yield
@@ -124,16 +124,16 @@ def begin(folder: Path, asked: Asked, now: float) -> Bringup:
     file = folder / STATE_FILE
     if not file.is_file():
         return Bringup(asked, now)
-    found = read_record(Bringup, file, "name a new folder with --out")
+    found = read_record(Bringup, file, "pass a new folder with --out")
     if found.schema != BRINGUP_SCHEMA:
-        raise UsageError(f"{file} is of schema {found.schema}, not {BRINGUP_SCHEMA}", hint="--out NEW-FOLDER")
+        raise UsageError(f"{file} has schema {found.schema}, not {BRINGUP_SCHEMA}", hint="--out NEW-FOLDER")
     runs = [each.run_id for each in found.parts if each.run_id]
     if [each.part for each in found.parts] != list(Part) or not all(map(is_run_id, runs)):
         raise DataFileError(str(file), "its parts are not those of a bringup", hint="--out NEW-FOLDER")
     if found.asked != asked:
         raise UsageError(
-            f"{folder} holds a bringup with {' '.join(found.asked.words)}",
-            hint="repeat it with these words, or name a new folder with --out",
+            f"{folder} contains a bringup with other options: {' '.join(found.asked.words)}",
+            hint="repeat it with those options, or pass a new folder with --out",
         )
     return found
 

@@ -78,7 +78,7 @@ class CensusRunner:
                     done += 1
                 if not done:
                     raise InfrastructureError(
-                        "the recorder exited without a result", hint="torchgauge doctor"
+                        "the recording process exited without a result", hint="torchgauge doctor"
                     )
                 at += done
 
@@ -116,19 +116,19 @@ def _one_child(
                 problem = reader.events.problem
                 break
             if reader.silent_s() > (deadline_s if reader.began else START_S):
-                problem = f"no answer within {deadline_s:g} s"
+                problem = f"no response within {deadline_s:g} s"
                 break
             time.sleep(_POLL_S)
     finally:
         child.end()
         reader.events.close()
     if ended:
-        problem = reader.events.problem or f"the recorder died: {_ending(child.returncode, log)}"
+        problem = reader.events.problem or f"the recording process ended: {_ending(child.returncode, log)}"
     if reader.began:
         yield {"problem": problem, "versions": reader.versions}
     elif not reader.answered:
         raise InfrastructureError(
-            f"the recorder did not start: {problem}", hint="torchgauge doctor prints details"
+            f"the recording process did not start: {problem}", hint="torchgauge doctor prints details"
         )
 
 

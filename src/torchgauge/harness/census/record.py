@@ -67,7 +67,7 @@ def record(wanted: Wanted, out: Path, say: Said = lambda _: None) -> CensusData:
     name = expand_devices((wanted.device,), there)[0]
     target, device = parse_target(name), next(iter(find_devices((name,), there).values()))
     if device.torch_type is None:
-        raise UsageError(f"device {name!r} does not run torch", hint="name a device of torch")
+        raise UsageError(f"device {name!r} does not run torch", hint="use a torch device, such as cpu")
     items, packages, variables = items_of(wanted, there)
     before = _before(out, versions_in(there, packages))
     answers = _Answers()
@@ -93,8 +93,8 @@ def _before(out: Path, installed: Mapping[str, str]) -> CensusData | None:
         if before.versions.get(name, version) != version
     }
     if other:
-        text = ", ".join(f"{name} {old} and not {new}" for name, (old, new) in sorted(other.items()))
-        raise UsageError(f"{out} is the census of {text}", hint="name another file with --out")
+        text = ", ".join(f"{name} {old} (installed: {new})" for name, (old, new) in sorted(other.items()))
+        raise UsageError(f"{out} was recorded with {text}", hint="pass another file with --out")
     return before
 
 
@@ -106,7 +106,7 @@ def items_of(wanted: Wanted, there: Interpreter) -> tuple[list[CensusItem], tupl
         suites = {}
     unknown = [path for path in wanted.paths if path not in PATHS]
     if unknown:
-        raise UsageError(f"{unknown[0]!r} is not a path", hint=f"--path {','.join(PATHS)}")
+        raise UsageError(f"--path {unknown[0]!r} is unknown", hint=f"--path {','.join(PATHS)}")
     check_plain_names({name: suite.models() for name, suite in suites.items()}, _of_models(wanted, suites))
     items = [item for name, suite in suites.items() for item in _models(name, suite, wanted)]
     packages = {"torch"} | {

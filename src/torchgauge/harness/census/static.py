@@ -60,7 +60,7 @@ def static_census(python: str, device_type: str) -> StaticCensus:
             done = run(command, passed(), timeout=TIMEOUT_S)
             found = json.loads(answer.read_bytes())
         except subprocess.TimeoutExpired as error:
-            raise _no_answer(python, f"no answer within {TIMEOUT_S:g} s") from error
+            raise _no_answer(python, f"no response within {TIMEOUT_S:g} s") from error
         except (OSError, ValueError) as error:
             last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
             raise _no_answer(python, last) from error
@@ -76,7 +76,7 @@ def census_lines(census: StaticCensus) -> list[str]:
     total = len(census.operators)
     lines = [
         f"{census.device} ({census.key}) of torch {census.torch}: {counted(total, 'aten overload')}: {parts}",
-        f"  {counts[census_static.NATIVE]}/{census.needed} of those that need a kernel have one",
+        f"  {counts[census_static.NATIVE]}/{census.needed} of the operators that need a kernel have one",
     ]
     if census.fallback:
         lines.append(
@@ -106,5 +106,5 @@ def keep(census: StaticCensus, store: str) -> Path:
 def _no_answer(python: str, why: str) -> InfrastructureError:
     return InfrastructureError(
         f"the dispatcher of {python} cannot be queried: {known_secrets().hide(why)[:300]}",
-        hint="torchgauge devices shows which devices its torch has",
+        hint="torchgauge devices lists the devices of its torch",
     )

@@ -82,11 +82,11 @@ def stale_lines(data: CensusData, installed: dict[str, str]) -> list[str]:
     if not differing:
         return []
     texts = [
-        f"{name} {recorded}, and {f'{here} is' if here else 'none is'} installed"
+        f"{name} {recorded} (installed: {here or 'none'})"
         for name, (recorded, here) in sorted(differing.items())
     ]
     return [
-        f"warning: the census has {'; '.join(texts)}; other versions may dispatch other operators",
+        f"warning: the census was recorded with {', '.join(texts)}; operators may differ between versions",
         "  torchgauge ops census --record --device DEVICE --out FILE records your own",
     ]
 

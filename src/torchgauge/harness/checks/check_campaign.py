@@ -47,8 +47,8 @@ def chosen(wanted_groups: tuple[str, ...], checks: tuple[str, ...]) -> tuple[str
     """
     for group in wanted_groups:
         if group not in groups():
-            raise UnknownNameError("group", group, groups(), hint="torchgauge check --list shows all")
+            raise UnknownNameError("group", group, groups(), hint="torchgauge check --list")
     for name in checks:
         if not is_wild(name) and name not in catalogue():
-            raise UnknownNameError("check", name, catalogue(), hint="torchgauge check --list shows all")
+            raise UnknownNameError("check", name, catalogue(), hint="torchgauge check --list")
     return (*(f"{NAME}/{group}.*" for group in wanted_groups), *checks)

@@ -115,9 +115,9 @@ def matrix_lines(results: Sequence[Result], shown: int = 15) -> list[str]:
     lines = []
     for row in rows:
         others = ", ".join(f"{n} {name}" for name, n in row.counts.items() if name != Status.PASS.value)
-        beyond = f"{row.beyond_wide} agree with the host in the tested dtype only" if row.beyond_wide else ""
+        beyond = f"{row.beyond_wide} agree with the host in {row.dtype} only" if row.beyond_wide else ""
         composed = row.kernels.get(COMPOSITE, 0)
-        ran = f"{composed} by PyTorch's composite, without a kernel of the device" if composed else ""
+        ran = f"{composed} by PyTorch's composite kernel, without a device kernel" if composed else ""
         notes = "; ".join(filter(None, (others, beyond, ran)))
         lines.append(
             f"  {row.device}  {row.variant:<13} {row.dtype:<{width}}  {row.passed:>4}/{row.planned:<4} pass"

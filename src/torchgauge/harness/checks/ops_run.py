@@ -76,7 +76,7 @@ def case_script(case: str) -> str:
     name = parse_case_id(case)
     if name.suite != OpsSuite.name or name.mode not in VARIANTS:
         raise UsageError(
-            f"{case!r} is not a case of operators", hint="ops/OPERATOR:VARIANT:DTYPE:b1:eager@DEVICE"
+            f"{case!r} is not a case of suite ops", hint="ops/OPERATOR:VARIANT:DTYPE:b1:eager@DEVICE"
         )
     device, _, index = name.device.partition(".")
     known = find_devices([name.device], interpreter(None))[device]

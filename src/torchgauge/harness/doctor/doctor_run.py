@@ -112,10 +112,10 @@ def check_store(path: str) -> None:
         Store.open(wanted)
     nearest = next((each for each in (wanted, *wanted.absolute().parents) if each.exists()), Path("/"))
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        what = "may not be written" if nearest.is_dir() else "is not a folder"
+        what = "is not writable" if nearest.is_dir() else "is not a folder"
         raise InfrastructureError(
-            f"calibrations cannot be kept in {path}: {nearest} {what}",
-            hint="--store DIR names a folder that you may write",
+            f"calibrations cannot be stored in {path}: {nearest} {what}",
+            hint="--store DIR with a writable folder",
         )
 
 

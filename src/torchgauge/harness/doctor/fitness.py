@@ -75,7 +75,7 @@ def fitness(calibrated: Calibrated) -> Fitness:
 
 def _why_unknown(calibrated: Calibrated) -> str:
     if not calibrated.readings:
-        said = calibrated.gaps[0].reason if calibrated.gaps else "no part was run"
+        said = calibrated.gaps[0].reason if calibrated.gaps else "no part of the calibration ran"
         return f"no measurement succeeded ({said})"
     words = {each.comparison.word for each in calibrated.readings}
     if Word.TOO_NOISY in words:
@@ -83,8 +83,8 @@ def _why_unknown(calibrated: Calibrated) -> str:
     missing = max(1, NEEDED - calibrated.earlier)
     again = "once more" if missing == 1 else f"{missing} times more"
     return (
-        f"undisturbed; a comparison with its usual speed needs {NEEDED} earlier calibrations; "
-        f"there are {calibrated.earlier}: repeat the calibration {again} on a quiet machine"
+        f"undisturbed, but a comparison with the usual speed needs {NEEDED} earlier calibrations, and "
+        f"{calibrated.earlier} exist: repeat the calibration {again} on a quiet machine"
     )
 
 
@@ -104,7 +104,7 @@ def _device(calibrated: Calibrated) -> Iterator[Check]:
     facts = {**dict(calibrated.environment.identity), **dict(calibrated.environment.conditions)}
     busy = facts.get("device.utilization_percent")
     if isinstance(busy, (int, float)):
-        yield _limit("device in use", busy, UTILISED_PERCENT, f"{busy:.0f} % before we began", _OTHERS)
+        yield _limit("device in use", busy, UTILISED_PERCENT, f"{busy:.0f} % before calibration", _OTHERS)
     free, total = facts.get("device.memory_free_bytes"), facts.get("device.memory_bytes")
     if isinstance(free, (int, float)) and isinstance(total, (int, float)) and total > 0:
         message = f"{units.quantity(float(free), 'B')} of {units.quantity(float(total), 'B')} free"
@@ -130,7 +130,7 @@ def _host(calibrated: Calibrated) -> Iterator[Check]:
             "other work",
             CheckState.WARN,
             "cannot be read on this system",
-            "inspect the process with the system's tools",
+            "check for other processes with the system's tools",
         )
     else:
         message = f"{seen.busy_before:.0%} of {counted(seen.cores, 'core')} in use before calibration"
@@ -142,12 +142,12 @@ def _host(calibrated: Calibrated) -> Iterator[Check]:
         yield _limit("stolen time", seen.stolen, STOLEN, message, "use a dedicated machine")
     if seen.throttled_s is not None:
         share = seen.throttled_s / max(seen.seconds, 1e-9)
-        message = f"the control group's quota slowed the calibration for {units.duration(seen.throttled_s)}"
+        message = f"the cgroup's CPU quota slowed the calibration for {units.duration(seen.throttled_s)}"
         fix = "use no more threads than the quota has cores (--threads), or raise the quota"
         yield _limit("CPU quota", share, THROTTLED, message, fix)
     if seen.thermal_events is not None:
-        message = f"slowed for heat {seen.thermal_events} times meanwhile"
-        yield _limit("heat", seen.thermal_events, 0, message, "cool the machine, or let it rest")
+        message = f"thermally throttled {seen.thermal_events} times during calibration"
+        yield _limit("heat", seen.thermal_events, 0, message, "cool the machine, or wait")
     yield from _swap(calibrated)
     if seen.governor is not None:
         ok = seen.governor == "performance"
@@ -162,10 +162,10 @@ def _host(calibrated: Calibrated) -> Iterator[Check]:
 def _swap(calibrated: Calibrated) -> Iterator[Check]:
     seen = calibrated.conditions
     if seen.swapped_pages:
-        message = f"{seen.swapped_pages} pages went to or came from the swap meanwhile"
+        message = f"{seen.swapped_pages} pages were swapped during calibration"
         yield Check("swap", CheckState.FAIL, message, "free memory: end other programs")
     elif seen.swap_used_bytes:
-        message = f"{units.quantity(float(seen.swap_used_bytes), 'B')} in use, none moved meanwhile"
+        message = f"{units.quantity(float(seen.swap_used_bytes), 'B')} in use, but no page moved"
         yield Check("swap", CheckState.WARN, message, "free memory before you measure large models")
     elif seen.swap_used_bytes is not None:
         yield Check("swap", CheckState.OK, "not in use")
@@ -190,7 +190,7 @@ def _speed(calibrated: Calibrated) -> Iterator[Check]:
             yield Check(name, bad, _slower(reading), _WHY_SLOWER)
         if reading.series.metric == "event_agreement" and now.median is not None:
             ok = AGREEMENT[0] <= now.median <= AGREEMENT[1]
-            message = f"events show {now.median:.2f} of the host's time for the same block"
+            message = f"device events measure {now.median:.2f} of the host's time for the same block"
             fix = "" if ok else "use wall times (latency), not latency_device, on this device"
             yield Check("event times", CheckState.OK if ok else CheckState.WARN, message, fix)
 
@@ -213,7 +213,7 @@ def _repeatability(calibrated: Calibrated) -> Iterator[Check]:
         fix = "stop other programs on the machine; fewer --threads than cores often helps"
         yield Check("repeatability", CheckState.FAIL, message, fix)
     elif widths:
-        message = f"the widest interval of {len(widths)} is \u00b1{max(widths.values()):.1%}"
+        message = f"the widest of {counted(len(widths), 'interval')} is \u00b1{max(widths.values()):.1%}"
         yield Check("repeatability", CheckState.OK, message)
 
 
@@ -233,13 +233,13 @@ def _signed(value: float) -> str:
 
 _WHY_SLOWER = (
     "check temperature, power limit, clock and other processes; "
-    "after a permanent change of the machine, the next calibrations become its usual speed"
+    "after a permanent change of the machine, further calibrations define its new usual speed"
 )
 _LABELS = {
     "copy_bytes_per_s": "copy on the device",
-    "launch_s": "launch, in a row",
-    "launch_return_s": "launch, to its return",
-    "launch_complete_s": "launch, to its end",
+    "launch_s": "launch, back to back",
+    "launch_return_s": "launch, until the call returns",
+    "launch_complete_s": "launch, until the kernel ends",
     "event_resolution_s": "event resolution",
     "event_agreement": "event time / wall time",
     "clock_resolution_s": "host clock resolution",

@@ -104,7 +104,7 @@ def executor_options(name: str, given: Mapping[str, str], *, ask: bool = True) -
     found = {}
     for key, text in given.items():
         if key not in known:
-            hint = "" if known else "it has none: remove them"
+            hint = "" if known else f"executor {name} takes no options: remove them"
             raise UnknownNameError(f"option of executor {name!r}", key, known, hint=hint)
         try:
             found[key] = types[key](text)

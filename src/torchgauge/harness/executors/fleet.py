@@ -31,7 +31,7 @@ def fleet_of(name: str, options: Any) -> list[FleetDevice]:
     executor = registry.load("torchgauge.executors", name)
     fleet = getattr(executor, "fleet", None)
     if fleet is None:
-        raise UsageError(f"executor {name!r} does not report its devices", hint="local and slurm do")
+        raise UsageError(f"executor {name!r} does not report its devices", hint="use executor local or slurm")
     found: list[FleetDevice] = fleet(options)
     return sorted(found, key=lambda each: (each.node, each.device))
 

@@ -342,9 +342,9 @@ class PartJobs:
             self.states, self.away_s = {}, self.away_s + clock.steady() - self.asked
         if words and self.away_since is None:
             self.away_since = self.asked
-            yield RunNote(f"{words}; jobs continue, and none is given up meanwhile")
+            yield RunNote(f"{words}; jobs continue, and no job is given up until it responds")
         elif not words and self.away_since is not None:
-            yield RunNote(f"it responds again after {clock.steady() - self.away_since:.0f} s")
+            yield RunNote(f"the job engine responds again after {clock.steady() - self.away_since:.0f} s")
             self.away_since = None
         self.asked = clock.steady()
         self.due = self.asked + self.options.poll_s
@@ -417,7 +417,7 @@ class PartJobs:
             if watched.ended is RunState.OUT_OF_BUDGET:
                 yield BudgetSpent()
             elif watched.left:
-                yield self.infra(watched, "it ended without a result for this case")
+                yield self.infra(watched, "the job ended without a result for this case")
 
     def lost(self, watched: Watched, state: JobState) -> tuple[str, bool] | None:
         """Return why the job is lost, and whether another may be started; None if it is not lost."""

@@ -221,7 +221,7 @@ class Slurm:
     def look(self) -> Mapping[str, JobState]:
         """Return what squeue prints of each job; raises :class:`EngineAwayError` where it does not answer."""
         states = self._states()
-        gone = (JobState(Stage.UNKNOWN, "Slurm no longer lists it"), False)
+        gone = (JobState(Stage.UNKNOWN, "Slurm no longer lists the job"), False)
         return {name: states.get(task, gone)[0] for name, task in self.tasks.items()}
 
     def end(self, jobs: Sequence[PartJob]) -> None:
@@ -285,7 +285,7 @@ def state_of(state: str, restarts: str, code: str, nodes: str, reason: str) -> J
     if restarts not in ("", "0"):
         return JobState(Stage.ENDED, f"Slurm requeued it: {words}", node=nodes)
     if state in QUEUED and NEVER.match(reason):
-        return JobState(Stage.ENDED, f"Slurm will never start it: {words}", again=False, final=True)
+        return JobState(Stage.ENDED, f"Slurm will never start the job: {words}", again=False, final=True)
     if state in QUEUED:
         return JobState(Stage.WAITING, words)
     if state not in OVER:
@@ -326,11 +326,11 @@ def _refusal(options: SlurmOptions, device: str) -> str:
     if done.returncode == UNASKED:
         if not reasons:
             answered(done)  # raises: Slurm did not answer
-        return f"sbatch has submitted one and does not return ({done.stderr})"
+        return f"sbatch submitted a test job, but does not return ({done.stderr})"
     if not reasons:
         said = shorten(in_a_line(done), 300)
         return said if done.returncode else f"sbatch refuses these options ({said})"
-    return f"it would wait as PENDING ({reasons[0]})" if NEVER.match(reasons[0]) else ""
+    return f"a job would stay PENDING ({reasons[0]})" if NEVER.match(reasons[0]) else ""
 
 
 @dataclass(frozen=True)
@@ -361,7 +361,7 @@ class SlurmExecutor:
             except OSError as error:
                 raise UsageError(
                     f"executor option folder={options.folder!r} cannot be written: {error.strerror}",
-                    hint="folder=DIR names a folder that you may write to and that all nodes see",
+                    hint="folder=DIR with a folder that you and all nodes can write to",
                 ) from None
         for device in devices:
             if said := _refusal(options, device):

@@ -104,7 +104,7 @@ def plan_installation(python: str, suite: str, entries: Sequence[ModelEntry]) ->
     needs = needs_of(suite, entries)
     if not needs:
         raise NothingSelectedError(
-            f"the models of {suite} need no packages beside torch", hint=f"torchgauge run {suite}"
+            f"the models of {suite} need no packages besides torch", hint=f"torchgauge run {suite}"
         )
     models = tuple(entry.name for entry in entries)
     return Installation(python, suite, needs, models, versions, constraints_for(versions))

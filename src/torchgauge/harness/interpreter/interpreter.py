@@ -89,7 +89,7 @@ def interpreter(
     if release(version) < OLDEST_PYTHON:
         raise UsageError(
             f"{path} is Python {version}; workers need {spelled(OLDEST_PYTHON)} or later",
-            hint=f"name a Python {spelled(OLDEST_PYTHON)} or later with {option} PATH",
+            hint=f"{option} PATH with Python {spelled(OLDEST_PYTHON)} or later",
         )
     listed = ask_plugins(path, "plugins")
     return Interpreter(path, version, tuple(from_plain(Plugin, item) for item in listed))
@@ -103,7 +103,7 @@ def locate(text: str, option: str = "--python") -> str:
         if found is None:
             raise UsageError(
                 f"{_typed(option, text)}: this folder is not a virtual environment, it holds no bin/python",
-                hint="name a python executable, or make one: python3 -m venv FOLDER",
+                hint="pass a python executable, or make one: python3 -m venv FOLDER",
             )
         path = found
     elif os.sep not in text and not path.exists():
@@ -112,11 +112,11 @@ def locate(text: str, option: str = "--python") -> str:
         gone = f" (a link to {path.readlink()}, which is gone)" if path.is_symlink() else ""
         raise UsageError(
             f"{_typed(option, text)}: there is no such file{gone}",
-            hint="name a python executable or the folder of a virtual environment",
+            hint="pass a python executable or the folder of a virtual environment",
         )
     if not os.access(path, os.X_OK):
         raise UsageError(
-            f"{_typed(option, text)}: this file may not be executed", hint="name a python executable"
+            f"{_typed(option, text)}: this file is not executable", hint="pass a python executable"
         )
     return os.path.abspath(path)  # noqa: PTH100  links are kept: one out of a virtual environment is not followed
 
@@ -135,7 +135,7 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S, option: str = "--
         except OSError as error:
             raise UsageError(
                 f"{option} {python}: it cannot be started: {error.strerror or error}",
-                hint="name a python executable",
+                hint="pass a python executable",
             ) from error
     lines = [line for line in ending.output.splitlines() if line.startswith(_ANSWER)]
     if lines and ending.returncode == 0:
@@ -143,10 +143,10 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S, option: str = "--
     how = how_it_ended(ending).removesuffix(" and no exception")
     if ending.returncode == 0:
         how = "ended without printing it"
-    said = f"\n  it said: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
+    said = f"\n  it printed: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
     raise UsageError(
         f"{option} {python}: this is not a working Python: the query for its version {how}{said}",
-        hint="name a python executable or the folder of a virtual environment",
+        hint="pass a python executable or the folder of a virtual environment",
     )
 
 
@@ -215,7 +215,7 @@ def _check_installed(target: Interpreter) -> None:
 def _check_version(target: Interpreter, version: str) -> None:
     if release(version) < OLDEST_TORCH:
         raise UsageError(
-            f"torch {version} of {target.path} is older than {spelled(OLDEST_TORCH)}, the oldest that works",
+            f"torch {version} of {target.path} is older than {spelled(OLDEST_TORCH)}, the oldest supported",
             hint=target.pip("install --upgrade torch"),
         )
 

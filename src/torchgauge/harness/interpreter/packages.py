@@ -127,7 +127,7 @@ def _ask(python: str) -> list[tuple[str, str]]:
             raise InfrastructureError(f"{python} cannot be started: {error}") from error
     lines = [line for line in text.splitlines() if line.startswith(_ANSWER)]
     if not lines:
-        last = text.strip().splitlines()[-1:] or ["it said nothing"]
+        last = text.strip().splitlines()[-1:] or ["it printed nothing"]
         raise InfrastructureError(
             f"{python} does not list its packages: {last[0][:200]}",
             hint=f"{python} -m pip list shows whether it works",

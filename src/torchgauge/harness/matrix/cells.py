@@ -46,7 +46,7 @@ def cells_of(
         for version in versions:
             _check(name, version)
     if given and TORCH not in given:
-        raise UsageError(f"versions of {', '.join(given)} without one of torch", hint="--torch VERSION,...")
+        raise UsageError(f"versions of {', '.join(given)} without --torch", hint="--torch VERSION,...")
     cells = [_cell(given, versions) for versions in product(*given.values())] if given else []
     cells += [
         Cell(label, python=python) for label, python in (named_build(each, "--python") for each in builds)
@@ -54,7 +54,7 @@ def cells_of(
     cells = _told_apart(cells)
     if len(cells) < 2:
         raise UsageError(
-            f"a matrix needs two cells or more, here {'is one' if cells else 'are none'}",
+            f"a matrix needs at least two cells, but {len(cells)} given",
             hint="--torch 2.12.1,2.13.0; or --python NAME=PATH, twice or more",
         )
     if not baseline:
@@ -72,7 +72,7 @@ def _check(name: str, version: str) -> None:
         )
     if name == TORCH and release(version) < OLDEST_TORCH:
         raise UsageError(
-            f"torch {version} is older than {spelled(OLDEST_TORCH)}, the oldest that works",
+            f"torch {version} is older than {spelled(OLDEST_TORCH)}, the oldest supported",
             hint=f"leave {version} out",
         )
 
@@ -93,7 +93,7 @@ def _told_apart(cells: Sequence[Cell]) -> list[Cell]:
     for cell in cells:
         before = first.setdefault(cell.label, cell)
         if (before.pins, before.python) != (cell.pins, cell.python):
-            raise UsageError(f"two builds have the name {cell.label!r}", hint="give each a name of its own")
+            raise UsageError(f"two builds have the name {cell.label!r}", hint="give them different names")
         seen[cell.label] += 1
         count = seen[cell.label]
         again = "" if count == 1 else " (again)" if count == 2 else f" (again {count - 1})"

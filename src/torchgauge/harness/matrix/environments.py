@@ -169,13 +169,13 @@ class Environments:
             size = f"at most {units.quantity(lock.size, 'B')}{more} to download"
             disk = f"about {units.quantity(lock.size * ROOM, 'B')} of disk, {self._time(lock.size)}"
             near = self._nearest(lock)
-            less = f"; less in fact: equal files of {near} are linked" if near else ""
+            less = f"; less in practice: files equal to those of {near} are linked" if near else ""
             lines.append(f"{lock.cell.label}: {counted(len(lock.pins), 'package')}, {size}, {disk}{less}")
         if lines:
             free = shutil.disk_usage(_there(self.folder)).free
             lines.append(f"{units.quantity(free, 'B')} are free in {self.folder}")
             if total * ROOM > free:
-                lines.append("the disk is too small for all cells: cells that do not fit are left out")
+                lines.append("the disk is too small for all cells: cells that do not fit are skipped")
         return lines
 
     def make(self, lock: Lock) -> Made:
@@ -189,7 +189,7 @@ class Environments:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 file = self.folder / f"{lock.key}.lock"
                 file.touch()
-                waiting = f"{lock.cell.label}: another matrix installs this environment: waiting"
+                waiting = f"{lock.cell.label}: waiting for another matrix run to install it"
                 with held(file, lambda: self.say(waiting)):
                     if not self.has(lock):
                         self._make(lock, place)
@@ -204,8 +204,8 @@ class Environments:
         torch, commit = _torch_of(place, lock.cell)
         if torch != made[0] or (made[1] and commit != made[1]):
             raise CellFailedError(
-                f"its torch is {torch_words(torch, commit)} now, and {torch_words(*made)} was installed",
-                hint=f"delete {place}: the next run makes it again from its lock",
+                f"torch is now {torch_words(torch, commit)}, but {torch_words(*made)} was installed",
+                hint=f"delete {place}: the next run rebuilds this environment from its lock file",
             )
         return Made(str(_python(place)), torch, lock.pins, commit)
 
@@ -220,7 +220,7 @@ class Environments:
             )
         began = SYSTEM_CLOCK.steady()
         nearest = self._nearest(lock)
-        words = f"{lock.cell.label} is {'made again' if place.exists() else 'made'} in {place}"
+        words = f"{'rebuilding' if place.exists() else 'building'} environment {lock.cell.label} in {place}"
         self.say(words)
         try:
             with self.shown(words):
@@ -247,7 +247,7 @@ class Environments:
         torch, commit = _torch_of(place, lock.cell)
         missing = sorted(_names(lock.pins) - _names(frozen))
         if missing:
-            raise CellFailedError(f"pip succeeded and did not install {', '.join(missing)}")
+            raise CellFailedError(f"pip succeeded, but did not install {', '.join(missing)}")
         (place / "freeze.txt").write_text("\n".join([*frozen, ""]), encoding="utf-8")
         took = SYSTEM_CLOCK.steady() - began
         size = 0 if nearest else size  # seconds of links tell nothing about bytes
@@ -274,7 +274,7 @@ class Environments:
                 least = min(LEAST_S, 0.8 * took)
                 times.append(least + (took - least) * size / before)
         if times:
-            return f"about {units.duration(median(times))} by those before"
+            return f"about {units.duration(median(times))} by earlier installations"
         return f"about {units.duration(LEAST_S + size / RATE)} at {units.quantity(RATE, 'B')}/s"
 
 
@@ -327,10 +327,10 @@ def _torch_of(place: Path, cell: Cell) -> tuple[str, str]:
     lines = ending.output.splitlines()
     words = next((line.split() for line in lines if line.startswith("torchgauge-torch ")), [])
     if not words:
-        last = lines[-1] if lines else f"it said nothing (exit {ending.returncode})"
+        last = lines[-1] if lines else f"no output (exit status {ending.returncode})"
         raise CellFailedError(
             f"torch {cell.torch} cannot be imported: {last[:300]}",
-            hint=f"see {place}/pip.log, or delete {place}: the next run makes it again from its lock",
+            hint=f"see {place}/pip.log, or delete {place}: the next run rebuilds it from its lock file",
         )
     said, commit = words[1], "".join(words[2:3])
     if not _is(cell.torch, said):
@@ -374,7 +374,7 @@ def _no_such_version(cell: Cell, pip: Pip) -> PipFailedError | None:
         nearest = _nearest(known, version)
         return PipFailedError(
             f"pip finds no {name} {version} for Python {platform.python_version()} on this platform",
-            hint=f"there are {nearest}" if nearest else f"--python NAME=PATH with a build of {name}",
+            hint=f"one of {nearest}" if nearest else f"--python NAME=PATH with a build of {name}",
         )
     return None
 
@@ -392,8 +392,8 @@ def _no_companion(cell: Cell, pip: Pip, constraints: Sequence[str], said: str) -
         if not any(each.startswith(series[:-1]) or each == series[:-2] for each in known):
             nearest = _nearest(known, series[:-2])
             return PipFailedError(
-                f"pip finds no {name} {series}, the one for torch {cell.torch}",
-                hint=f"another torch (of {name} there are {nearest}), or models that need no {name}",
+                f"pip finds no {name} {series}, the version for torch {cell.torch}",
+                hint=f"another torch (available {name}: {nearest}), or models that need no {name}",
             )
     return None
 

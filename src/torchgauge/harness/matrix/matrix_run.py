@@ -160,13 +160,13 @@ class Matrix:
         if baseline not in found:
             if any(cell.comparison for cell in self.state.cells):
                 self.say(
-                    f"{baseline} is the baseline, and can no longer be installed: "
+                    f"the baseline {baseline} can no longer be installed: "
                     "nothing is measured (--fresh starts over)"
                 )
                 return
             baseline = next(iter(found), "")
             if found and baseline != self.request.cells[0].label:
-                self.say(f"{self.request.cells[0].label} cannot be measured: {baseline} is the baseline")
+                self.say(f"{self.request.cells[0].label} cannot be measured: {baseline} becomes the baseline")
         self.ready = frozenset(found)
         self._take(found, baseline)
 
@@ -200,11 +200,11 @@ class Matrix:
         changes = {label: _changed(self.state.cell(label), made) for label, made in found.items()}
         anew = {label for label, change in changes.items() if change}
         if baseline in anew and any(cell.comparison for cell in self.state.cells):
-            self.say(f"{baseline}: {changes[baseline]} since it was measured: all cells start over")
+            self.say(f"{baseline} changed ({changes[baseline]}): all measurements start over")
         cells = []
         for cell in self.state.cells:
             if cell.comparison and cell.label in anew - {baseline}:
-                self.say(f"{cell.label}: {changes[cell.label]} since it was measured: it starts over")
+                self.say(f"{cell.label} changed ({changes[cell.label]}): its measurement starts over")
             if anew & {cell.label, baseline}:
                 cell = replace(cell, comparison="", done=False)  # noqa: PLW2901
             made = found.get(cell.label)

@@ -42,7 +42,7 @@ _UNREACHABLE = re.compile(
     re.MULTILINE,
 )
 """Lines in which pip says that a place where it looks did not answer."""
-OTHER_FOLDER = f"{FREE}, or --environments DIR elsewhere; then the same command"
+OTHER_FOLDER = f"{FREE}, or --environments DIR on another disk; then repeat the command"
 _UNWRITABLE = re.compile(r"No space left on device|Disk quota exceeded|File too large|Read-only file system")
 _AVAILABLE = re.compile(r"^Available versions: (?P<versions>.*)$", re.MULTILINE)
 
@@ -201,9 +201,9 @@ def make_environment(place: Path, *, with_pip: bool = False) -> None:
         output = folder / "output"
         ending = spawn(words, passed(Purpose.INSTALL), VENV_TIMEOUT_S, output)
     if ending.returncode != 0:
-        said = ending.output.splitlines()[-1:] or ["it said nothing"]
+        said = ending.output.splitlines()[-1:] or ["it printed nothing"]
         raise _failure(f"the virtual environment could not be created: {said[0][:300]}", ending.output,
-                       hint="Debian and Ubuntu: apt install python3-venv")  # fmt: skip
+                       hint="apt install python3-venv (Debian and Ubuntu)")  # fmt: skip
     (place / LOCKED).touch()
 
 

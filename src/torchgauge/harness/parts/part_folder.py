@@ -42,10 +42,10 @@ class PartFolder(RunFolder):
             path.absolute().parent.mkdir(parents=True, exist_ok=True)
             write_plan(folder, plan, "part")
         elif not folder.plan_path.is_file():
-            raise UsageError(f"{path} exists, but is not a part of a run", hint="name a new folder")
+            raise UsageError(f"{path} exists, but is not a part of a run", hint="pass a new folder")
         elif (found := folder.plan()).run_id != plan.run_id or found.digest != plan.digest:
             raise UsageError(
-                f"{path} holds a part of run {found.run_id}, by another plan", hint="name another folder"
+                f"{path} contains a part of run {found.run_id} from another plan", hint="pass another folder"
             )
         return folder
 
@@ -111,14 +111,16 @@ class PartSurvey:
         """
         folder = PartFolder(path)
         if not folder.plan_path.is_file() or not folder.journal_path.is_file():
-            raise UsageError(f"{path} is not a part of a run", hint="a folder of `torchgauge worker --into`")
+            raise UsageError(
+                f"{path} is not a part of a run", hint="use a folder of `torchgauge worker --into`"
+            )
         if is_being_written(folder.journal_path):
-            raise UsageError(f"{path} is still being measured", hint="wait for its worker, or stop it")
+            raise UsageError(f"{path} is still being measured", hint="wait for the worker, or stop it")
         found = cls(folder, folder.plan())
         stamp, *_ = (*(record.payload() for record in read(folder.journal_path) if record.n == 1), None)
         if stamp != PlanStamp(found.plan.run_id, found.plan.digest):
             raise UsageError(
-                f"{path}: its journal does not belong to the plan beside it",
+                f"{path}: journal.jsonl does not belong to plan.json",
                 hint="restore plan.json and journal.jsonl from the same worker",
             )
         for record in found.records():

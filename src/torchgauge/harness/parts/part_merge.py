@@ -42,7 +42,7 @@ def merge_parts(store: Store, paths: Sequence[Path], *, mixed: bool = False) -> 
         if (part.plan.run_id, part.plan.digest) != (first.plan.run_id, first.plan.digest):
             raise UsageError(
                 f"{part.folder.path} is not a part of the run in {first.folder.path}: their plans differ",
-                hint="merge the parts of each plan file by themselves",
+                hint="merge the parts of each plan file separately",
             )
     plan = first.plan
     folder = RunFolder(store.path / "runs" / plan.run_id)
@@ -108,7 +108,7 @@ def _fill(
             f"{counted(len(part.done), 'case')} done, {_ending(part)}"
         )
         if left_out:
-            said += f"; no logs and left out: {', '.join(left_out[:5])}"
+            said += f"; not copied because not logs: {', '.join(left_out[:5])}"
         now = SYSTEM_CLOCK.now()
         if apart := _clock_apart(part, now):
             said += f"; {apart}"
@@ -172,7 +172,7 @@ def _clock_apart(part: PartSurvey, now: float) -> str:
     seconds, way = max((behind, "behind"), (ahead, "ahead"))
     if seconds < AGREE_S:
         return ""
-    return f"its clock is {seconds / DAY_S:.2g} days {way} of the others: dates of its rows are wrong"
+    return f"its clock is {seconds / DAY_S:.2g} days {way}: the dates of its rows are wrong"
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -38,7 +38,7 @@ class PartCampaign(Campaign):
     """
 
     node: str = ""
-    instead: ClassVar[str] = "name another folder for other groups: --into DIR"
+    instead: ClassVar[str] = "pass another folder for other groups: --into DIR"
 
     def _publish(self) -> None:
         """A part has no tables."""
@@ -71,7 +71,7 @@ def part_campaign(
     known = {group.id: group for group in plan.groups}
     keys = {planned.case.key for group in plan.groups for planned in group.cases}
     if len(keys) < len(plan.cases) or len(known) < len(plan.groups):
-        raise UsageError(f"{plan_file} has a case or a group twice", hint="plan it again")
+        raise UsageError(f"{plan_file} contains a case or a group twice", hint="plan it again")
     for name in groups:
         if name not in known:
             raise UnknownNameError(f"group of {plan_file}", name, known)
@@ -88,7 +88,7 @@ def _interpreter_here(plan: Plan, python: str | None) -> Interpreter:
     try:
         return interpreter(python or plan.python or None)
     except UsageError as error:
-        message = f"run {plan.run_id} was planned for an interpreter that is not here. {error.message}"
+        message = f"run {plan.run_id} was planned for an interpreter that is missing here. {error.message}"
         raise UsageError(message, hint="--python PATH with an interpreter of this machine") from error
 
 
@@ -105,7 +105,7 @@ def node_name(text: str | None) -> str:
     name = socket.gethostname().partition(".")[0] if text is None else text
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} cannot name a node: logs lie in a folder of that name",
+            f"{name!r} is not a valid node name: the log folder has the same name",
             hint="--node with letters, digits, dots, dashes and underscores",
         )
     return name

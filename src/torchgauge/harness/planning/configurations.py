@@ -116,7 +116,7 @@ def known_configurations(file: str | None = None) -> dict[str, NamedConfiguratio
                 read_document(path),
                 f"$.configurations[{index}].name",
                 f"{name!r} is one of torchgauge's own configurations",
-                "choose another name: a name must have one meaning",
+                "choose another name",
             )
     return known | own
 
@@ -155,7 +155,9 @@ def _check(document: Document, at: str, fields: ConfigurationFields) -> None:
 def _check_backend(document: Document, at: str, fields: ConfigurationFields, made: Configuration) -> None:
     """Refuse what the backend of ``fields`` does not take; of a broken plugin the plan says what is wrong."""
     if fields.backend == COMPILE:
-        raise refuse(document, f"{at}.backend", "compile serves many back ends", "name one, such as inductor")
+        raise refuse(
+            document, f"{at}.backend", "compile covers many backends", "choose one, such as inductor"
+        )
     try:
         backend = backend_named(fields.backend)
     except InfrastructureError:
@@ -169,7 +171,7 @@ def _check_backend(document: Document, at: str, fields: ConfigurationFields, mad
         options_of(backend, made)
     except RecordError as error:
         known = [each.name for each in dataclass_fields(backend.options)]
-        hint = f"its options: {', '.join(known)}" if known else "it has none: remove them"
+        hint = f"its options: {', '.join(known)}" if known else "remove all options"
         option = error.path.partition(".")[2]  # after the name of the dataclass
         what = f"option {option}: " if option else ""  # they may be wrong together
         problem = f"backend {backend.name}: {what}{error.problem}"

@@ -98,5 +98,5 @@ def _said(suite: Suite, entry: ModelEntry, field: str, error: UnknownNameError) 
 def _placed(path: Path, index: int, field: str, error: UnknownNameError) -> DataFileError:
     hint = error.hint
     if field.startswith("configurations"):
-        hint += "; --config-file adds those of a file"
+        hint += "; --config-file FILE adds the configurations of a file"
     return refuse(read_document(path), f"$.models[{index}].{field}", error.message, hint)

@@ -25,7 +25,8 @@ def order_lines(plan: Plan) -> list[str]:
     whole = sum(seconds for _, seconds in schedule.expected_s)
     if schedule.known:
         lines.append(
-            f"expected: {units.duration(whole)} for the groups, {units.duration(beside_s(plan))} beside"
+            f"expected: {units.duration(whole)} for the groups, "
+            f"{units.duration(beside_s(plan))} for starts and calibrations"
         )
     if schedule.sharding:
         lines.append(

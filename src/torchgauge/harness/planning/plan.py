@@ -103,7 +103,7 @@ def load_suite(name: str) -> Suite:
     with registry.stranger(f"models() of suite {name!r} raised", hint=registry.FIX):
         models = suite.models()
         if not isinstance(models, tuple) or not all(isinstance(each, ModelEntry) for each in models):
-            raise TypeError("they are not a tuple of ModelEntry")
+            raise TypeError("it must return a tuple of ModelEntry")
     return suite
 
 
@@ -167,8 +167,8 @@ def all_groups(
     ]
     if selection.processes is not None and not any(of_several_processes(entry) for _, entry in chosen):
         raise UsageError(
-            "--processes: no model of the selection is computed by several processes",
-            hint="models of suite distributed are, and those with `processes` in their shape",
+            "--processes: no selected model runs in several processes",
+            hint="select models of suite distributed, or models with `processes` in their shape",
         )
     batched = {suite for suite, entry in chosen if entry.framework != CHECK}
     if selection.batch is not None and (rest := sorted({suite for suite, _ in chosen} - batched)):
@@ -219,7 +219,7 @@ def _check_once(groups: Sequence[Group]) -> None:
             suite = planned.case.workload.suite
             raise UsageError(
                 f"suite {suite!r} plans {planned.case.id} twice",
-                hint=f"two of its models share a name: rename one, or run without {suite}",
+                hint=f"two models of the suite share a name: rename one, or omit suite {suite}",
             )
         seen.add(planned.case.id)
 
@@ -308,7 +308,7 @@ def named_workload(name: CaseName, suite: Suite) -> tuple[Workload, ModelEntry]:
     for axis, values in axes.items():
         if axis not in given:
             raise UsageError(
-                f"{model} is a sweep and {axis} is not given", hint=f"[{axis}={values[0]}] at the end"
+                f"{model} is a sweep, but its axis {axis} is not set", hint=f"append [{axis}={values[0]}]"
             )
     for key, value in name.shape:
         words = [each for each in axes.get(key, ()) if isinstance(each, str)]

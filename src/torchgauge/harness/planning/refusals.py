@@ -26,7 +26,7 @@ def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | N
         return Refusal(Status.UNSUPPORTED, "the workload does not use torch and has no memory format")
     asked = dict(workload.shape).get(PROCESSES, 1)
     if not isinstance(asked, int) or not 1 <= asked <= MOST_PROCESSES:
-        return Refusal(Status.ERROR, f"{PROCESSES}={asked}: 1 to {MOST_PROCESSES} processes compute a case")
+        return Refusal(Status.ERROR, f"{PROCESSES}={asked}: a case runs in 1 to {MOST_PROCESSES} processes")
     said = f"backend {configuration.backend!r}"
     try:
         if entry is not None:

@@ -175,7 +175,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     """``(i, n)`` of ``"i/n"``; raises :class:`UsageError` unless 1 <= i <= n."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise UsageError(f"{text!r} is not a shard", hint="--shard 2/4 is the second of four")
+        raise UsageError(f"{text!r} is not a shard", hint="for example --shard 2/4")
     return int(found[1]), int(found[2])
 
 

@@ -49,7 +49,7 @@ class CodeCaches:
             try:
                 self.kept = open_kept(Path(root), environment, now)
             except CacheUnusableError as error:
-                return f"no compile cache is kept: {error}"
+                return f"the compile cache is not kept for later runs: {error}"
         return ""
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class CodeCaches:
         why = self.distrusted.get(outcome.case_key)
         if why is None:
             return outcome
-        told = dict(outcome.facts) | {FACT: f"{EMPTY}, after the kept one failed: {why}"[:300]}
+        told = dict(outcome.facts) | {FACT: f"{EMPTY}, after the kept cache failed: {why}"[:300]}
         return replace(outcome, facts=tuple(sorted(told.items())))
 
     def keep(self, found: Sequence[tuple[PlannedCase, Outcome]], fresh: Path) -> None:

@@ -71,7 +71,7 @@ def describe_exit(ending: Ending) -> str:
     if ending.killed:
         return f"killed by torchgauge: {ending.limit}"
     if ending.lost:
-        return "the worker's host went away" + (f": {ending.limit}" if ending.limit else "")
+        return "the process that forks the workers has ended" + (f": {ending.limit}" if ending.limit else "")
     if os.WIFSIGNALED(ending.status):
         number = os.WTERMSIG(ending.status)
         return f"signal {number} ({_signal_name(number)})"
@@ -144,7 +144,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
         if os.WTERMSIG(ending.status) == signal.SIGKILL:
             if kernel_oom():
                 return _out_of_memory(key, phase, f"{grew}killed by the kernel: out of memory")
-            reason = "killed from outside, and not for memory"
+            reason = "killed from outside, not for memory"
             return Outcome(key, Status.INFRA, phase, Cause.KILLED, reason)
         if os.WTERMSIG(ending.status) == signal.SIGBUS and ending.full:
             reason = f"{how} in phase {phase.value}: a memory-mapped file could not grow: {ending.full}"
@@ -162,7 +162,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
 def _out_of_memory(key: str, phase: Phase, reason: str) -> Outcome:
     """Return the outcome of a case whose process was ended for memory, not its own before it loads."""
     if phase is Phase.START:
-        why = f"{reason}, before anything of the case was loaded"
+        why = f"{reason}, before the case loaded anything"
         return Outcome(key, Status.INFRA, phase, Cause.KILLED, why)
     return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, reason)
 

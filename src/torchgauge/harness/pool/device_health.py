@@ -87,7 +87,7 @@ class DeviceHealth:
             f"ended a process that had escaped on device '{self.target}': {name}" for name in ended
         ]
         if left:
-            self.leave(f"a process that cannot be killed holds it: {'; '.join(left)}", lasting=True)
+            self.leave(f"a process that cannot be killed holds the device: {'; '.join(left)}", lasting=True)
 
     def drifted(self, start: Calibration, end: Calibration) -> str:
         """How much slower the device is at the ``end`` than at the ``start``; "" for less than the limit."""

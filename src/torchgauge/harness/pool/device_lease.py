@@ -78,16 +78,16 @@ def _held(path: Path) -> int:
         lock = _open(path)
     except OSError as error:
         raise InfrastructureError(
-            f"{path}: the lease of a device cannot be kept there: {error.strerror}",
-            hint=f"{FOLDER} names a folder that all users of the device can write",
+            f"{path}: the lock file of a device cannot be created: {error.strerror}",
+            hint=f"set {FOLDER} to a folder that all users of the device can write to",
         ) from error
     deadline = time.monotonic() + WAIT_S
     while not _locked(lock):
         if time.monotonic() > deadline:
             os.close(lock)
-            who = "; ".join(holders(path)) or "a process outside of this container"
+            who = "; ".join(holders(path)) or "a process outside this container"
             raise InfrastructureError(
-                f"device '{path.name}' is busy: {who}", hint="wait until it has ended, or end it"
+                f"device '{path.name}' is busy: {who}", hint="wait until this process ends, or end it"
             )
         time.sleep(0.05)
     # Processes of a killed run keep the device busy: end them, or close the lease and refuse.
@@ -100,7 +100,7 @@ def _held(path: Path) -> int:
         raise InfrastructureError(
             f"device '{path.name}' is held by a process of a killed run that cannot be ended: "
             f"{'; '.join(left)}",
-            hint="end it as its user or as root, or restart the machine",
+            hint="end this process as its user or as root, or restart the machine",
         )
     _HELD[path] = lock
     return lock

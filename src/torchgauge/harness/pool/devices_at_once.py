@@ -203,7 +203,7 @@ class DevicesAtOnce:
     def nowhere(self, each: Waiting) -> list[Result]:
         """Rows of what no device is left for."""
         gone = self.health[each.on].gone
-        reason = f"device '{each.on}' has left the pool, and no other of its kind is left: {gone}"
+        reason = f"device '{each.on}' has left the pool, and no other {each.on.name} device is left: {gone}"
         rows = []
         for planned in each.group.cases:
             why = planned.declined

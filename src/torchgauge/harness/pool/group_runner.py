@@ -261,9 +261,9 @@ class GroupRunner:
         if not wanted:
             return FoundAfresh(switched_off)
         if group.workload.processes > 1:
-            return FoundAfresh.nothing(switched_off, wanted, "not measured of several processes")
+            return FoundAfresh.nothing(switched_off, wanted, "not measured for several processes")
         if self.submission.cancelled():
-            return FoundAfresh.nothing(switched_off, wanted, "interrupted before its fresh process")
+            return FoundAfresh.nothing(switched_off, wanted, "interrupted before the fresh process started")
         log = self.submission.folder / "logs" / f"{_slug(planned.case.id)}-{group.id[:8]}-fresh.log"
         job = replace(self.setup.group_job(FRESH, replace(group, cases=(planned,)), cache), **code)
         ending = self.process(job, log, group)
@@ -271,7 +271,7 @@ class GroupRunner:
             if event["ev"] == "fresh":
                 return FoundAfresh.of(switched_off, event)
         how = derive_statuses([planned], ending, self.oom_kills.more).outcomes[planned.case.key].reason
-        return FoundAfresh.nothing(switched_off, wanted, f"its fresh process failed: {how}")
+        return FoundAfresh.nothing(switched_off, wanted, f"the fresh process failed: {how}")
 
 
 def _slug(text: str) -> str:

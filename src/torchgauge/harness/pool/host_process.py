@@ -109,7 +109,7 @@ class HostProcess:
             os.close(read)
             self._printed.close()
             self._remove_scratch()
-            hint = MORE_FILES if too_many_files(error) else "name an existing interpreter"
+            hint = MORE_FILES if too_many_files(error) else "pass an existing interpreter"
             raise InfrastructureError(f"cannot start {options.python}: {error}", hint=hint) from error
         finally:
             os.close(write)
@@ -228,7 +228,7 @@ def _scratch_folder(torch: bool) -> tuple[str | None, str]:
             if kept.parent.name.startswith("torchgauge-"):
                 return (
                     folder,
-                    f"without a home directory, compiled code is kept in {kept.parent}; try: set HOME",
+                    f"compiled code is kept in {kept.parent}: there is no home directory; try: set HOME",
                 )
     except (CacheUnusableError, InfrastructureError, OSError) as error:
         return folder, f"compiled headers are not kept for later runs: {error}"

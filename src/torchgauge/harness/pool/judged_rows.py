@@ -42,7 +42,7 @@ def suspicious(rows: Sequence[Result]) -> bool:
 
 def why_suspicious(rows: Sequence[Result]) -> str:
     """What makes ``rows`` suspicious, in words."""
-    return next(row.reason for row in rows if suspicious([row])) or "it ran out of memory"
+    return next(row.reason for row in rows if suspicious([row])) or "a case ran out of memory"
 
 
 def named(group: Group) -> str:

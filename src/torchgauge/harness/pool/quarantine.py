@@ -115,7 +115,7 @@ def release(name: str) -> Quarantine:
     except OSError as error:
         raise InfrastructureError(
             f"{_file_of(place)} cannot be removed: {error.strerror}",
-            hint="ask the owner of the file, or root",
+            hint="ask the owner of the file, or root, to remove it",
         ) from error
     return found
 

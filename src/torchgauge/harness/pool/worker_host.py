@@ -65,7 +65,8 @@ class WorkerHost:
             assert self._process is not None
             fate = self._process.fate()
             self.notes.append(
-                f"the host of {self.name} {fate}, see logs/host.log; every worker is a fresh process"
+                f"the process that forks the workers of {self.name} {fate}, see logs/host.log; "
+                "every worker now starts as a fresh process"
             )
             self.close()
             said = self._first_words(warm=False)
@@ -73,7 +74,9 @@ class WorkerHost:
             self.close()
             if not self.submission.cancelled():
                 self.dead = True
-                self.notes.append(f"the host of {self.name} did not start; see logs/host.log")
+                self.notes.append(
+                    f"the process that forks the workers of {self.name} did not start; see logs/host.log"
+                )
             return False
         self._answered = True
         self.notes += [f"host of {self.name}: {note}" for note in said["notes"]]

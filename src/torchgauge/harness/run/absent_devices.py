@@ -16,7 +16,7 @@ from torchgauge.records import DeviceTarget, Group
 from torchgauge.suites.expectations import personal
 from torchgauge.suites.suite import HOST
 
-LISTED = "torchgauge devices lists those that are here"
+LISTED = "torchgauge devices lists the devices of this machine"
 
 
 def refuse_absent(there: Interpreter, groups: Sequence[Group], devices: Mapping[str, Device]) -> None:

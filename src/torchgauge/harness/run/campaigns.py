@@ -77,8 +77,8 @@ def make_plan(
     check_scenarios(there, selection.modes)
     if elsewhere and "all" in selection.devices:
         raise UsageError(
-            "--device all means the devices of this machine, and other machines will measure",
-            hint="name the devices",
+            "--device all means the devices of this machine, but other machines measure",
+            hint="--device with their names, separated by commas",
         )
     selection = replace(selection, devices=expand_devices(selection.devices, there))
     devices = find_devices(selection.devices, there)
@@ -291,8 +291,8 @@ def _interpreter_of(plan: Plan, python: str | None) -> Interpreter:
     try:
         planned = interpreter(plan.python or None)
     except UsageError as error:
-        message = f"run {plan.run_id} cannot go on where it was planned. {error.message}"
-        raise UsageError(message, hint="fix that interpreter, or start a new run") from error
+        message = f"run {plan.run_id} cannot continue with its interpreter. {error.message}"
+        raise UsageError(message, hint="fix this interpreter, or start a new run") from error
     if python is not None and interpreter(python).path != planned.path:
         raise UsageError(
             f"run {plan.run_id} was planned for {planned.path}, not for {python}",

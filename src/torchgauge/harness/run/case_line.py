@@ -111,11 +111,11 @@ def ratio_text(result: Result, eager: Result | None) -> str:
     if found.median is None:
         return f"no ratio: {found.absent}" if eager is not None else ""
     if found.low is None or found.high is None:
-        return f"no ratio: {counted(found.n, 'paired round')} cannot have an interval"
+        return f"no ratio: {counted(found.n, 'paired round')} gave no interval"
     apart = medians_apart(found, result, eager)
     if apart is not None:
         paired, divided = (units.quantity(each, "ratio") for each in (found.median, apart))
-        return f"no ratio: {paired} by paired rounds, {divided} by medians"
+        return f"no ratio: paired rounds give {paired}, but medians {divided}"
     number, interval = units.interval_parts(found.median, found.low, found.high, "ratio")
     if inexact("speedup", result.modifiers):
         number = units.rough(found.median, "ratio")

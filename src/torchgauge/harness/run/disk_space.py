@@ -22,5 +22,5 @@ def require_space(store: Path, cases: int) -> None:
         raise InfrastructureError(
             f"{store} has {free / 1e6:.1f} MB free, and a run of {counted(cases, 'case')} may write"
             f" {needed / 1e6:.1f} MB",
-            hint="free disk space, name a --store on another disk, or select fewer cases",
+            hint="free disk space, pass --store on another disk, or select fewer cases",
         )

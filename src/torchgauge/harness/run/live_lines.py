@@ -15,8 +15,8 @@ from torchgauge.results.terminal_width import LEAST, terminal_width
 BAR_COLUMNS = 16
 TICK_S = 1.0
 """Seconds between two looks of the live line at the clock."""
-ASKING = "lists the interpreter's devices"
-PLANNING = "planning: lists the interpreter's devices and models"
+ASKING = "listing the interpreter's devices"
+PLANNING = "planning: listing the interpreter's devices and models"
 
 
 Lines = TypeVar("Lines", bound="LiveLines")
@@ -44,7 +44,7 @@ def ends_no_case(
             self.failed = True
             words = f"{type(error).__name__}: {error}"
             with suppress(Exception):  # it may be what fails; the summary is still to come
-                self.say(f"note: progress cannot be shown ({words}); rows are kept all the same")
+                self.say(f"note: progress cannot be shown ({words}); rows are still stored")
 
     return call
 

@@ -129,8 +129,8 @@ def other_model(planned: PlannedCase, outcome: Outcome) -> str:
     if declared is None or realised is None or realised.parameters == declared:
         return ""
     return (
-        f"{counted(realised.parameters, 'parameter was', 'parameters were')} "
-        f"built, and its suite declares {declared:,}"
+        f"the model that was built has {counted(realised.parameters, 'parameter')}, "
+        f"but its suite declares {declared:,}"
     )
 
 
@@ -159,7 +159,7 @@ def reporter(case: Case) -> str:
 
 def _undeclared(metric: str) -> str:
     said = declared_metric(metric)
-    return f"{metric}: {said if isinstance(said, str) else 'declared here, and not where it was measured'}"
+    return f"{metric}: {said if isinstance(said, str) else 'declared here, but not where it was measured'}"
 
 
 def _of_known_units(planned: PlannedCase, outcome: Outcome, known: Mapping[str, Metric]) -> Outcome:

@@ -55,7 +55,7 @@ class Campaign:
     options: Any = None
     until: float | None = None
     mixed: bool = False
-    instead: ClassVar[str] = "start a new run, or --resume RUN --retry infra where some of its rows are infra"
+    instead: ClassVar[str] = "start a new run, or --resume RUN --retry infra if rows have status infra"
     """What to do where nothing is left to resume."""
 
     def run(self, folder: RunFolder | None = None) -> RunReport:
@@ -187,7 +187,7 @@ def stop_on_interrupt(
             show_cursor()
             leave()
         stop.set()
-        said = f"stopping: waits for {doing()} to end; Ctrl-C again stops at once"
+        said = f"stopping: waiting for {doing()} to end; Ctrl-C again stops at once"
         with suppress(OSError):
             os.write(2, f"\n{visible(said)}\n".encode())  # no stream: this may have interrupted it
 

@@ -56,7 +56,7 @@ def _wide(latency: Summary) -> str:
     width = (latency.high - latency.low) / latency.median
     if width <= 2 * WIDEST:
         return ""
-    return f"its interval is {width:.0%} wide, and {2 * WIDEST:.0%} is the limit"
+    return f"its interval is {width:.0%} wide, above the limit of {2 * WIDEST:.0%}"
 
 
 def _alike(measurements: Sequence[Measurement]) -> str:
@@ -94,7 +94,7 @@ def _contended(
 def _beside(summaries: Sequence[Summary]) -> str:
     """That its speed-up is of disturbed rounds although its latency is not: eager had others to itself."""
     if any(each.metric == "speedup" and each.provenance == BESIDE for each in summaries):
-        return f"it and eager were undisturbed in fewer than {FEWEST} of the same rounds"
+        return f"fewer than {FEWEST} rounds were undisturbed both for it and for eager"
     return ""
 
 

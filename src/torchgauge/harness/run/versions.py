@@ -11,7 +11,7 @@ from torchgauge.records import Environment, Plan, Result
 from torchgauge.results.rows import torch_version
 
 MIXED = "--mixed-versions"
-ALLOW = f"{MIXED} allows it; each row then carries its versions"
+ALLOW = f"{MIXED} allows different versions; each row then records its versions"
 
 
 @dataclass
@@ -53,5 +53,5 @@ def refuse_other_torchgauge(plan: Plan, mixed: bool) -> None:
         raise UsageError(
             f"{plan.run_id} was planned by torchgauge {plan.torchgauge}, but this is "
             f"torchgauge {__version__}",
-            hint=f"the same version everywhere; {ALLOW}",
+            hint=f"use one version everywhere; {ALLOW}",
         )

@@ -7,7 +7,7 @@ from torchgauge.suites.capabilities import COLLECTIVE
 
 SCENARIO = ScenarioDescriptor(
     name="collective",
-    doc="the final result is the wall time of one collective call in its slowest process",
+    doc="measures the wall time of one collective call in its slowest process",
     implementation="torchgauge.harness.scenarios.collective_steps",
     needs=(COLLECTIVE,),
 )

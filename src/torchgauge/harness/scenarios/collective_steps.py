@@ -67,7 +67,7 @@ def judge(
     for path, expected in reference.items():
         found = result.get(path)
         if not isinstance(found, torch.Tensor) or _kind(found) != _kind(expected):
-            verdict.fail(Cause.TOLERANCE, f"{path}: another shape or dtype than {expected.shape}")
+            verdict.fail(Cause.TOLERANCE, f"{path}: wrong shape or dtype, expected {expected.shape}")
         elif not torch.equal(found, expected):
             wrong = (found != expected).nonzero().flatten()
             first, gap = int(wrong[0]), (found.double() - expected.double()).abs().max()
@@ -77,7 +77,7 @@ def judge(
                 Cause.TOLERANCE, f"{path}: {len(wrong):,} of {expected.numel():,} elements differ; {told}"
             )
     if odd := result.keys() - reference.keys():
-        verdict.fail(Cause.TOLERANCE, f"the call left something else behind: {', '.join(sorted(odd)[:3])}")
+        verdict.fail(Cause.TOLERANCE, f"the result has unexpected parts: {', '.join(sorted(odd)[:3])}")
     return verdict
 
 

@@ -7,7 +7,7 @@ from torchgauge.suites.capabilities import GENERATE
 
 SCENARIO = ScenarioDescriptor(
     name="generate",
-    doc="the final result is the wall time of one generation: a prompt, and the tokens after it",
+    doc="measures the wall time of one generation: a prompt, and the tokens after it",
     implementation="torchgauge.harness.scenarios.generate_steps",
     needs=(GENERATE,),
 )

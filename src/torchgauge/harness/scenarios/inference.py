@@ -7,7 +7,7 @@ from torchgauge.suites.capabilities import FORWARD
 
 SCENARIO = ScenarioDescriptor(
     name="inference",
-    doc="the final result is the wall time of one forward pass without gradients",
+    doc="measures the wall time of one forward pass without gradients",
     implementation="torchgauge.harness.scenarios.inference_steps",
     needs=(FORWARD,),
 )

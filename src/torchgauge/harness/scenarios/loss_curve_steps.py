@@ -116,9 +116,9 @@ def judge(
     start, end = _ends(expected)
     if not end < (1.0 - FALL) * start:
         raise UnobservableError(
-            f"the loss went from {start:.4g} to {end:.4g} in {STEPS} steps of AdamW: a curve that does not "
-            f"fall by {FALL:.0%} tells no optimizer from another",
-            hint="a model that learns faster, or one with batches of its own",
+            f"the loss went from {start:.4g} to {end:.4g} in {STEPS} steps of AdamW: a curve must fall by "
+            f"{FALL:.0%} to distinguish optimizers",
+            hint="use a model that learns faster or has batches of its own",
         )
     others = (reference[BATCHES] != result[BATCHES]).nonzero().flatten().tolist()
     if others:
@@ -136,10 +136,10 @@ def judge(
     verdict.max_abs_error = float((expected - found).abs().max())
     if far > tolerance.relative:
         said = f"the loss of step {worst + 1} is {mine:.4g} instead of {theirs:.4g}"
-        verdict.fail(Cause.TOLERANCE, f"{said}, {far:.1%} off; the band is {tolerance.relative:.1%}")
+        verdict.fail(Cause.TOLERANCE, f"{said}, {far:.1%} off; the tolerance is {tolerance.relative:.1%}")
     elif float(distances[0]) > FIRST:
-        said = f"the first loss is {float(distances[0]):.2%} off, and nothing has been updated before it"
-        verdict.fail(Cause.TOLERANCE, f"{said}: at most {FIRST:.1%} is rounding")
+        said = f"the first loss, before any update, is {float(distances[0]):.2%} off"
+        verdict.fail(Cause.TOLERANCE, f"{said}: rounding explains at most {FIRST:.1%}")
     return verdict
 
 
@@ -164,12 +164,14 @@ def _curve(subject: Subject) -> list[Measurement]:
     end = _ends(found)[1]
     own = single(names[0], end, f"mean of the last {ENDS} of {STEPS} losses")
     if found is eager:
-        return [own, *(absent(name, "it is the reference curve") for name in names[1:])]
+        return [own, *(absent(name, "this is the reference curve") for name in names[1:])]
     return [
         own,
-        single(names[1], end / _ends(eager)[1], "by that of eager, with AdamW"),
+        single(names[1], end / _ends(eager)[1], "divided by that of eager with AdamW"),
         single(
-            names[2], float(_distances(eager, found).max()), f"largest of {STEPS} steps, from eager's loss"
+            names[2],
+            float(_distances(eager, found).max()),
+            f"largest distance in {STEPS} steps",
         ),
     ]
 

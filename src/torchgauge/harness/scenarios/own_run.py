@@ -52,5 +52,5 @@ def measured(
         own = found.get(series.key, ())
         check_measurements(said, own)
         if series.failed is None and not any(each.metric == final_metric(name) for each in own):
-            raise PluginError(f"{said}: run() measured no {final_metric(name)} of a series that did not fail")
+            raise PluginError(f"{said}: run() gave no {final_metric(name)} for a series that did not fail")
     return {key: list(each) for key, each in found.items()}

@@ -75,8 +75,8 @@ def largest_peak(step: Any, session: DeviceSession) -> Measurement:
     found = peak_of_steps(step, session, RssProbe(), step)
     (most,) = RANKS.slowest(found.samples[0] if found.samples else None)
     if most is None or most < 0:
-        return absent(found.metric, found.absent or "another process could not decide")
-    return single(found.metric, most, f"{found.provenance}, process that needs most")
+        return absent(found.metric, found.absent or "another process measured no peak memory")
+    return single(found.metric, most, f"{found.provenance}, process with the highest peak")
 
 
 def _two_steps(subject: Subject, part: Part, over_all: Callable[[Any], Any]) -> dict[str, Any]:

@@ -25,6 +25,6 @@ def quality(logits: Any, truth: Any, text: Any) -> list[Measurement]:
     places = logits.shape[1] - 1
     follows = text[:, text.shape[1] - places :, None].cpu()
     mine, theirs = (-each[:, :-1].gather(-1, follows).mean() for each in (found, right))
-    told = f"{right.shape[0] * right.shape[1]} places of the shipped text, against {truth.dtype} on the host"
+    told = f"{right.shape[0] * right.shape[1]} tokens of the built-in text, against {truth.dtype} on the host"
     values = (agreed, divergence, mine.exp(), (mine - theirs).exp())
     return [single(name, float(value), told) for name, value in zip(METRICS, values, strict=True)]

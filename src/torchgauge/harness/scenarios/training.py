@@ -7,7 +7,7 @@ from torchgauge.suites.capabilities import LOSS
 
 SCENARIO = ScenarioDescriptor(
     name="training",
-    doc="the final result is the wall time of forward, backward and one SGD step",
+    doc="measures the wall time of forward, backward and one SGD step",
     implementation="torchgauge.harness.scenarios.training_steps",
     needs=(LOSS,),
 )

@@ -76,7 +76,7 @@ class Verdict:
             facts[ROUNDED] = f"{counted(len(self.rounded), 'tensor')}: {named(self.rounded)}"
         if self.ties or self.loose:
             places = [f"{path} in {counted(count, 'place')}" for path, count in self.ties.items()]
-            loose = [f"{path} in its shape, so it is unchecked" for path in self.loose]
+            loose = [f"the shape of {path}, which is unchecked" for path in self.loose]
             facts[Modifier.TIES.value] = f"rounding decides {named([*places, *loose])}"
         return facts
 
@@ -250,7 +250,7 @@ def _compare_inexact(  # noqa: PLR0917  as above
         expected, found = as_reals(expected), as_reals(found)
     pads = _without_pads(expected, found, truth)
     if pads is None:
-        verdict.fail(Cause.NONFINITE, f"{path}: NaN or infinity in other places than in the reference")
+        verdict.fail(Cause.NONFINITE, f"{path}: NaN or infinity at different positions than in the reference")
         return
     expected, found, truth = pads
     error = (expected.double() - found.double()).abs().max().item()

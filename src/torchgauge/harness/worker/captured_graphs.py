@@ -21,7 +21,7 @@ FUSED = "scaled_dot_product"
 HAND_OVER = "call_user_compiler"
 EAGER = "eager"
 """Dynamo's name of the compiler that compiles nothing."""
-NOT_SEEN = "no graph was seen on its way to the compiler"
+NOT_SEEN = "no captured graph reached the compiler"
 
 
 class Call(NamedTuple):

@@ -206,11 +206,11 @@ class Yardstick:
         if own < 1.0:
             distance = math.sqrt(each.error) / size
             if distance > NEAR * each.slack + each.multiplier * noise:
-                return f"{distance:.2g} of its RMS from float64, eager {own:.2g}"
+                return f"its distance from float64 is {distance:.2g} of its RMS, that of eager {own:.2g}"
             turn = abs(each.along) / each.truth
             steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
             if noise <= STEADY and turn > steady * each.slack:
-                return f"its slope against float64 is {turn:.2g} off eager's"
+                return f"its slope against float64 differs from eager's by {turn:.2g}"
         return _apart(each, AGREE * math.sqrt(each.eager) + DISCORDS * self.discord * noise * size)
 
     def _turned(self, each: Closeness) -> str:
@@ -223,7 +223,7 @@ class Yardstick:
         shared = self.turn.get(kind, 0.0) > (SLOPE + noise / 4) * each.slack  # correct ones have odd tensors
         if noise > STEADY or not shared or turn <= steady * each.slack:
             return ""
-        return f"its slope against eager is {turn:.2g} off one"
+        return f"its slope against eager differs from 1 by {turn:.2g}"
 
     def _grown(self, each: Closeness) -> str:
         """What is wrong with a tensor that ought to be zero: it has the size of those that are not."""

@@ -59,11 +59,9 @@ def judged(injected: Injected, found: Found) -> CheckOutcome:
         facts["named"] = found.named.why
     wrong = ""
     if found.named is None:
-        wrong = (
-            f"no rank was named by {counted(found.told, 'record')} of {counted(injected.count, 'process')}"
-        )
+        wrong = f"{counted(found.told, 'record')} of {counted(injected.count, 'process')} named no rank"
     elif (found.named.ranks, found.named.call) != expected:
-        wrong = f"named was {found.named.why!r} and not rank {injected.culprit} in {expected[1]}"
+        wrong = f"expected rank {injected.culprit} in {expected[1]}, but found: {found.named.why}"
     elif injected.kind == "late" and any(found.statuses):
         wrong = f"the call failed when the late process joined: {found.statuses}"
     status = Status.FAIL_ACCURACY if wrong else Status.PASS

@@ -232,8 +232,8 @@ class GroupRun:
         low = dtype.removeprefix(AUTOCAST) if dtype.startswith(AUTOCAST) else ""
         refused = ""
         if low and low not in self.session.autocast_dtypes():
-            working = ", ".join(self.session.autocast_dtypes()) or "no dtype"
-            refused = f"autocast to {low} does not work on {self.session.name}: {working} does"
+            working = ", ".join(self.session.autocast_dtypes()) or "none"
+            refused = f"autocast to {low} does not work on {self.session.name}; working dtypes: {working}"
         for state in self.live:
             reason = refused or self.session.unsupported(as_compiled(state.planned.case.configuration))
             if reason:

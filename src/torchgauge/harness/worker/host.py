@@ -109,7 +109,7 @@ class Host:
             gc.freeze()  # the template's objects are nobody's garbage: collecting them in forks copies pages
             self.warm = process_tree.thread_count() == 1
             if not self.warm:
-                notes.append("imports started threads: every worker is a fresh process")
+                notes.append("imports started threads, so every worker starts as a fresh process")
         self.reply(
             "ready", warm=self.warm, import_s=time.perf_counter() - started, notes=notes, pid=os.getpid()
         )

@@ -43,7 +43,7 @@ def keeps_state(checks: TorchChecks) -> tuple[str, bool]:
     forked children of this process.
     """
     assert checks.observer is not None
-    sentence = "two runs differ by state of the program that cannot be restored"
+    sentence = "two runs differ by program state that cannot be restored"
     if lost := checks.observer.lost:
         return f"{sentence} ({named(lost)})", False
 
@@ -66,7 +66,7 @@ def keeps_state(checks: TorchChecks) -> tuple[str, bool]:
             return f"{sentence}, but copies agree", True
     on_host = partial(checks.reference.again, 0, torch.float64 if checks.reference.fp64 else None)
     if kept(on_host, alike):
-        return f"{sentence}, but two processes that start alike agree", False
+        return f"{sentence}, but two processes with one initial state agree", False
     return "", False
 
 

@@ -132,7 +132,7 @@ class MemoryGrowth:
             return [
                 absent(
                     HOST_GROWTH,
-                    "it needs timed blocks, and glibc 2.33 or a device whose allocator counts bytes in use",
+                    "requires timed blocks, and glibc 2.33 or a device whose allocator counts bytes in use",
                 )
             ]
         how = "bytes in use after a block, less those before"

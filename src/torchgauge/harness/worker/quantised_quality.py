@@ -104,7 +104,7 @@ class Quality:
                 told.append(ratio)
                 exact = math.isinf(ratio)
                 prepared.measurements.append(
-                    absent("sqnr", "the result is that of the model that is not quantised, to the bit")
+                    absent("sqnr", "the result is bitwise equal to that of the unquantised model")
                     if exact
                     else single("sqnr", ratio, "against eager in the workload's dtype, the worst output")
                 )
@@ -123,7 +123,7 @@ def by_noise(ratio: float, floor: float, of: str, verdict: Verdict) -> Verdict:
         elements=verdict.elements,
     )
     if ratio < floor:
-        kept.fail(Cause.TOLERANCE, f"SQNR of {ratio:.1f} dB, below the {floor:.1f} dB of {of}")
+        kept.fail(Cause.TOLERANCE, f"SQNR of {ratio:.1f} dB, below the minimum of {floor:.1f} dB for {of}")
     return kept
 
 

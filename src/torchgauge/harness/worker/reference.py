@@ -97,7 +97,7 @@ def float64_reference(
 
     reference = Reference(alone, None, host, drew, eager_of, again=again)
     if not fits(sum(p.numel() for p in built.module.parameters()) * 8 * COPIES / 0.8):
-        return replace(reference, name=f"{alone}: a float64 copy does not fit")
+        return replace(reference, name=f"{alone}: a float64 copy does not fit in memory")
     try:
         fp64, drew = observe(torch.float64)
     except Exception as error:  # noqa: BLE001  a model need not run in float64

@@ -36,7 +36,7 @@ def declared(work: Work) -> tuple[Measurement, ...]:
     flops = (
         single("flops", float(work.flops), DECLARED)
         if work.flops
-        else absent("flops", "the operation is bound by memory, its arithmetic is not counted")
+        else absent("flops", "the operation is memory-bound, so its arithmetic is not counted")
     )
     return flops, single("bytes", float(work.bytes), DECLARED)
 
@@ -87,7 +87,7 @@ class Peaks:
             return ""
         times = flops / seconds / self.rates[best]
         name = best or "float32"  # on a busy machine the small product can be the fastest
-        return f"{flops:.3g} operations in {seconds:.3g} s are {times:.3g} times the peak rate, of {name}"
+        return f"{flops:.3g} operations in {seconds:.3g} s are {times:.3g} times the peak rate of {name}"
 
     def _rate(self, dtype: str) -> float:
         """Return the operations per second of products in ``dtype``; 0 if the device has none.
@@ -122,7 +122,7 @@ def copy_bandwidth(session: DeviceSession, moved: int) -> Measurement:
         if session.is_oom(error) or session.is_lost(error):
             raise
         return absent("copy_bytes_per_s", f"no copy could be timed: {first_line(error)}")
-    return single("copy_bytes_per_s", rate, f"best of {REPEATS} rows of copies of {moved:,} bytes, beside it")
+    return single("copy_bytes_per_s", rate, f"best of {REPEATS} rows of copies of {moved:,} bytes")
 
 
 def copy_time(session: DeviceSession, moved: int) -> float:

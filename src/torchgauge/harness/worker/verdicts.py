@@ -104,9 +104,9 @@ def sound(planned: PlannedCase, outcome: Outcome) -> Outcome:
 def _check_size(outcome: Outcome) -> None:
     """Raise ``ValueError`` for more than the parent can summarise, and the door of a history takes."""
     if (told := len(to_json(outcome.facts))) > MOST_TOLD:
-        raise ValueError(f"facts of {told:,} characters; {MOST_TOLD:,} at most")
+        raise ValueError(f"facts of {told:,} characters, but at most {MOST_TOLD:,} are allowed")
     if (most := max((len(each.samples) for each in outcome.measurements), default=0)) > MOST_SAMPLES:
-        raise ValueError(f"{most:,} samples of a metric; {MOST_SAMPLES:,} at most")
+        raise ValueError(f"{most:,} samples of a metric, but at most {MOST_SAMPLES:,} are allowed")
 
 
 def conflict_reason(suspect: Suspect, error: BaseException) -> str:

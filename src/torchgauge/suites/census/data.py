@@ -73,7 +73,7 @@ def load(path: Path | None = None, installed: Mapping[str, str] | None = None) -
         return read(path)
     kept = [read(each) for each in sorted(FOLDER.glob(f"*{SUFFIX}"))]
     if not kept:
-        raise InfrastructureError(f"no census is kept in {FOLDER}", hint="torchgauge ops census --record")
+        raise InfrastructureError(f"{FOLDER} contains no census", hint="torchgauge ops census --record")
     return min(kept, key=lambda data: len(data.differing(installed or installed_versions(data.versions))))
 
 

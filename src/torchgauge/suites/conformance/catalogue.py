@@ -72,7 +72,7 @@ def catalogue() -> dict[str, CheckEntry]:
             if entry.name in found:
                 raise InfrastructureError(
                     f"two checks are called {entry.name!r}: in {found[entry.name].module} and in {module}",
-                    hint="give the module a GROUP of its own",
+                    hint="use a different GROUP in each module",
                 )
             found[entry.name] = entry
     return found
@@ -95,7 +95,7 @@ def source_of(module: str) -> Path:
     """
     first, *rest = module.split(".")
     problem = InfrastructureError(
-        f"there is no source of the module {module!r} of checks", hint="fix or uninstall its package"
+        f"the module {module!r} of checks has no source file", hint="fix or uninstall its package"
     )
     try:
         spec = importlib.util.find_spec(first)
@@ -145,9 +145,7 @@ def _entry(module: str, path: Path, group: str, node: ast.FunctionDef, mark: ast
     if not doc:
         raise _mistake(path, node, f"the check {node.name!r} has no docstring")
     if len(mark.args) != 1:
-        raise _mistake(
-            path, node, f"the check {node.name!r} does not name the part of torch that it exercises"
-        )
+        raise _mistake(path, node, f"the check {node.name!r} does not name the torch API that it tests")
     tier = next((_literal(path, word.value) for word in mark.keywords if word.arg == "tier"), "standard")
     api = _literal(path, mark.args[0])
     return CheckEntry(f"{group}.{node.name}", group, api, doc, module, node.name, tier)
@@ -171,7 +169,7 @@ def _is_mark(node: ast.expr) -> bool:
 def _literal(path: Path, node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    raise _mistake(path, node, f"{ast.unparse(node)} is not written out as a string")
+    raise _mistake(path, node, f"{ast.unparse(node)} is not a string literal")
 
 
 def _mistake(path: Path, node: ast.stmt | ast.expr, problem: str) -> InfrastructureError:

@@ -199,7 +199,7 @@ def root_cause(stderr: str) -> str:
     """The innermost exception of a traceback, which Python prints first; else the last line of ``stderr``."""
     lines = [line for line in stderr.strip().splitlines() if line.strip()]
     raised = [line for line in lines if _RAISED.match(line)]
-    return raised[0] if raised else lines[-1] if lines else "nothing on its standard error"
+    return raised[0] if raised else lines[-1] if lines else "no output on stderr"
 
 
 CheckFunction = TypeVar("CheckFunction", bound=Callable[[CheckContext], None])

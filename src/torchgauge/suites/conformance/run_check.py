@@ -19,7 +19,7 @@ def run(workload: Workload, session: CheckSession) -> CheckOutcome:
     if entry is None:
         raise MissingPackageError(
             f"the check {workload.model!r} is not installed in this interpreter",
-            hint="install the package that provides it there",
+            hint="install the package of this check in this interpreter",
         )
     context = CheckContext(session)
     run_entry(entry, context)

@@ -21,13 +21,13 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
     processes cannot have equal parts, and for a collective under autocast or with a batch.
     """
     if not distributed.is_initialized():
-        raise NotImplementedError("this model takes two processes or more")
+        raise NotImplementedError("this model requires at least two processes")
     if workload.mode != COLLECTIVE:
         return _parallel(workload)
     if workload.batch > 1:
         raise NotImplementedError("a collective has no batch: its size is `bytes`")
     if workload.dtype.startswith(AUTOCAST):
-        raise NotImplementedError("autocast changes nothing of a collective: name the dtype of its message")
+        raise NotImplementedError("autocast does not affect a collective: set the dtype of its message")
     family, name = workload.model.split("-")[:2]
     kind = (FUNCTIONAL if family == "functional" else CLASSES)[name]
     rank, count = distributed.get_rank(), distributed.get_world_size()

@@ -6,7 +6,7 @@ from torchgauge.suites.catalog import DATA, YamlSuite
 
 SUITE = YamlSuite(
     name="executorch",
-    doc="Models as programs of ExecuTorch: stages, delegated share, latency, size of the file.",
+    doc="Models as ExecuTorch programs: stages, delegated share, latency, size of the file.",
     data=DATA / "executorch.yaml",
     builder="torchgauge.suites.executorch.models:build",
     preload=("torch",),

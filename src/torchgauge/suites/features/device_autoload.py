@@ -121,7 +121,7 @@ def import_torch(context: CheckContext, switch: str, folder: str = "") -> Import
     if folder:
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
     last = context.child(_CHILD, **variables).rpartition("\n")[2]
-    context.expect(last, "a fresh process ended before its end, with status 0 and without a word")
+    context.expect(last, "a fresh process ended early, with status 0 and without output")
     said = json.loads(last)
     return Import(said["seconds"], tuple(said["raised"]), said["visible"])
 
@@ -158,14 +158,14 @@ def plant(folder: Path) -> None:
 
 def _on(context: CheckContext) -> CheckOutcome:
     way, _ = _side_by_side(context)
-    named = ", ".join(extensions()) or f"no package names an extension under {GROUP}"
-    return way.outcome("" if way.visible else f"import torch alone shows no {context.type}: {named}")
+    named = ", ".join(extensions()) or f"no package declares an extension under {GROUP}"
+    return way.outcome("" if way.visible else f"import torch alone does not load {context.type}: {named}")
 
 
 def _off(context: CheckContext) -> CheckOutcome:
     _, way = _side_by_side(context)
     there = way.visible and not context.in_tree
-    return way.outcome(f"something else shows {context.type}: it is there with autoload off" if there else "")
+    return way.outcome(f"{context.type} is there with autoload off: something else loads it" if there else "")
 
 
 def _raising(context: CheckContext) -> CheckOutcome:
@@ -180,7 +180,7 @@ def _raising(context: CheckContext) -> CheckOutcome:
     if not raised:
         reason = f"import torch hides the exception of an extension ({PLANTED}: {ITS_WORDS})"
     elif PLANTED not in raised[0] or ITS_WORDS not in raised[-1]:
-        reason = f"import torch does not name the extension {PLANTED} and its words: {in_words(raised)}"
+        reason = f"import torch does not name the extension {PLANTED} and its error: {in_words(raised)}"
     elif without.raised:
         reason = f"import torch raised with {VARIABLE}=0 too: {in_words(without.raised)}"
     context.facts["device_visible"] = "yes" if tried[0].visible else "no"

@@ -110,7 +110,7 @@ def _inputs_of(module: Any, training: bool) -> str:
     kind = next(kinds, text if first == "input_ids" else _BY_INPUT.get(first, ""))
     if not kind:
         hint = "a file with def model(): return module, {'input': tensor}"
-        raise NotOfferedError(f"{name} takes {first}, and torchgauge cannot make that", hint=hint)
+        raise NotOfferedError(f"{name} takes {first}, which torchgauge cannot generate", hint=hint)
     return kind
 
 

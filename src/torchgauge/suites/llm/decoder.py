@@ -176,7 +176,7 @@ def _keeping_its_cache(module: Any, batch: int, length: int) -> Any:
     except ImportError as error:
         if not str(error.name).startswith("transformers."):
             raise
-        raise MissingPackageError(f"transformers makes no program here: {error}", hint=NEWER) from None
+        raise MissingPackageError(f"transformers cannot export a decoder here: {error}", hint=NEWER) from None
     settings = (
         (module.config, "use_cache", True),
         (module.generation_config, "use_cache", True),

@@ -39,7 +39,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     module, made = _made(workload, recipe, length)
     notes += made + silence_modules(module)
     if module.config.vocab_size < FIRST_ID + IDS:
-        raise NotImplementedError(f"a vocabulary of {module.config.vocab_size} is too small for bytes")
+        raise NotImplementedError(f"a vocabulary of {module.config.vocab_size} tokens cannot encode bytes")
     ends = ends_of(workload.batch, sizes["output"], unequal=recipe.get("unequal", False))
     seeded = Workload("llm", workload.model, batch=workload.batch, shape=(("seq", sizes["prompt"]),))
     inputs = make_inputs("causal_lm", module.config, seeded, labels=False)
@@ -95,6 +95,6 @@ def refuse_too_large(name: str, config: Any, batch: int, length: int) -> None:
         raise TooLargeError(
             f"the model does not fit: {needed:,} bytes are needed "
             f"({counted(count, 'parameter')} in float32, twice: "
-            f"for the reference too; {kept:,} bytes of cache), {free:,} bytes are free",
+            f"for the reference too; {kept:,} bytes of cache), but {free:,} bytes are free",
             hint="a smaller --size or --batch, or a machine with more memory",
         )

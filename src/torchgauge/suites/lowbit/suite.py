@@ -7,7 +7,7 @@ from torchgauge.suites.quant.suite import TorchaoSuite
 
 SUITE = TorchaoSuite(
     name="lowbit",
-    doc="Training in few bits: small optimizer states and float8 products, checked by loss curves.",
+    doc="Training in few bits: small optimizer states and float8 matmuls, checked by loss curves.",
     data=DATA / "lowbit.yaml",
     builder="torchgauge.suites.lowbit.models:build",
     preload=("torch",),

@@ -121,7 +121,7 @@ def _tensors(actual: Any, expected: Any, tolerances: Tolerances, wide: bool) -> 
         return f"layout {actual.layout} where the host has {expected.layout}"
     if actual.is_nested or expected.is_nested:
         if actual.is_nested != expected.is_nested:
-            return "one is nested and one is not"
+            return "only one of the two results is nested"
         return difference(list(actual.unbind()), list(expected.unbind()), tolerances, wide=wide)
     if tuple(actual.shape) != tuple(expected.shape):
         return f"shape {list(actual.shape)} where the host has {list(expected.shape)}"

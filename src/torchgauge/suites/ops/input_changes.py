@@ -32,9 +32,9 @@ def wrongly_changed(before: Sequence[Any], there: Sequence[Any], host: Sequence[
             how = difference(after, was, Tolerances(), wide=True)
             if not how:  # written back as it was, but for rounding that a wider host does not have
                 continue
-            return f"changes tensor {place} of its inputs, which the operator must not: {how}"
+            return f"the operator changes input tensor {place}, but the host does not: {how}"
         if by_host and not touched:
-            return f"leaves tensor {place} of its inputs as it was, where the host changes it"
+            return f"the operator does not change input tensor {place}, but the host does"
     return ""
 
 

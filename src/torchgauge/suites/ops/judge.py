@@ -68,8 +68,8 @@ _NO_DTYPE = (
 _NOTHING = {
     BACKWARD: "no result of this sample has a gradient",
     OUT: "no result of this sample is a tensor",
-    EXPANDED: "it returns indices only, and any index among equal values is right",
-    LARGE: "it returns indices only, and any index among equal values is right",
+    EXPANDED: "the operator returns only indices, and any index of equal values is right",
+    LARGE: "the operator returns only indices, and any index of equal values is right",
 }
 
 
@@ -196,7 +196,7 @@ class _Trial:
         """What is wrong with the device's result, and what it raised; raises :class:`_Passed`."""
         sample = tried.sample
         if self.variant == INPLACE and sample.broadcasts_input:
-            raise _Passed("the input is broadcast, which no in-place form can do")
+            raise _Passed("an in-place form cannot broadcast its input")
         if self.variant in (INPLACE, EMPTY, EXPANDED, LARGE):
             self._same(sample, self.variant)  # passes by what the host refuses
         if self.random and depends_on_seed(self.op, sample):
@@ -236,7 +236,7 @@ class _Trial:
         if not self.random and depends_on_seed(self.op, sample):
             raise _Passed("random: two seeds give two results on the host")
         if self.variant == BACKWARD and is_free(self.op, sample) and has_equal_values(sample):
-            raise _Passed("any of equal values may have the gradient")
+            raise _Passed("any of several equal values may get the gradient")
         return wrong
 
     def _differs(self, sample: Any, actual: Any, expected: Any, *, wide: bool = False) -> str:
@@ -276,7 +276,7 @@ class _Trial:
             copy = variants.prepared(variant, samples.carried(sample, HOST))
             return variants.run(self.op, variant, copy), copy
         except Exception as error:
-            raise _Passed(f"the host refuses it: {_one_line(error)}") from error
+            raise _Passed(f"the host refuses this sample: {_one_line(error)}") from error
 
 
 def _refused(op: Any, dtype: Any, variant: str, device: Any) -> str:
@@ -296,14 +296,14 @@ def _is_no_dtype(error: BaseException) -> bool:
 _NO_FORM = {
     EMPTY: "no sample has a first dimension to cut to no rows",
     EXPANDED: "no sample has a dimension to expand",
-    LARGE: "the host takes no sample that is made large, or takes too long for it",
+    LARGE: "the host refuses all enlarged samples, or takes too long for them",
 }
 
 
 def _no_samples(variant: str) -> str:
     if variant in _NO_FORM:
         return _NO_FORM[variant]
-    return "PyTorch has no samples"
+    return "PyTorch has no samples for this case"
 
 
 def _one_line(error: BaseException) -> str:

@@ -55,7 +55,7 @@ def library_suite(word: str) -> tuple[YamlSuite, str]:
     if prefix == "hf":
         name, recipe = _of_transformers(word, name)
     if RESERVED.search(name):
-        hint = "the name of a class: hf:LlamaForCausalLM; or hf:FOLDER with a config.json of the hub"
+        hint = "a class, such as hf:LlamaForCausalLM; or hf:FOLDER with a config.json of the hub"
         hint = hint if prefix == "hf" else f"torchgauge suites show {suite.name}"
         raise UsageError(f"{word}: {name} is not the name of a model of {suite.name}", hint=hint)
     entry = ModelEntry(

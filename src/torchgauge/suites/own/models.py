@@ -121,7 +121,7 @@ def _returned(
     return (
         source,
         returned,
-        tuple(f"{file.name} sets the {name} to {changed[name]}; it is {kept[name]}" for name in differing),
+        tuple(f"{file.name} sets the {name} to {changed[name]}; reset to {kept[name]}" for name in differing),
     )
 
 

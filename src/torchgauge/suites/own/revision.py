@@ -69,11 +69,11 @@ def commits_of(words: Sequence[str], *revisions: str) -> list[str]:
         )
     root, *more = dict.fromkeys(repository_of(Path(word)) for word in words)
     if more:
-        raise UsageError(f"the files lie in two repositories: {root} and {more[0]}", hint="one of them alone")
+        raise UsageError(f"the files lie in two repositories: {root} and {more[0]}", hint="use only one")
     commits = [commit_of(root, revision) if revision else "" for revision in revisions]
     if "" in commits and not state_of(root) and commit_of(root, "HEAD") in commits:
-        hint = "an older one as --base-rev; or --control to measure an A/A run"
-        raise UsageError(f"base and head are the same: {root} is at that commit, without a change", hint=hint)
+        hint = "an older revision as --base-rev; or --control to measure an A/A run"
+        raise UsageError(f"base and head are the same: {root} is at that commit, without changes", hint=hint)
     return commits
 
 

@@ -69,7 +69,7 @@ def resolve(word: str) -> tuple[OwnSuite, str]:
         if file is None:
             raise UsageError(
                 f"{word}: module {text} was not found in this folder or in this environment",
-                hint="the path of the file, for example src/acme/models.py::encoder",
+                hint="use the path of the file, for example src/acme/models.py::encoder",
             )
     else:
         file = _file(text)
@@ -145,8 +145,7 @@ class OwnSuite:
             raise UsageError(f"{path} is not in revision {commit[:12]} of {root}", hint=hint)
         state = "" if commit else state_of(root)
         text = (
-            f"{root} is measured with its uncommitted changes, with {state}; a revision "
-            "has no untracked files"
+            f"{root} is measured with its uncommitted changes ({state}); a revision has no untracked files"
             if state
             else ""
         )
@@ -218,10 +217,10 @@ def _file(text: str) -> Path:
     path = Path(text).expanduser()
     if path.is_dir():
         files = sorted(file.name for file in path.glob("*.py") if file.is_file())
-        hint = f"torchgauge run {path / files[0]}" if files else "the path of a Python file"
+        hint = f"torchgauge run {path / files[0]}" if files else "use the path of a Python file"
         raise UsageError(f"{text} is a folder{'' if files else ' without Python files'}", hint=hint)
     if path.is_file() and path.suffix != ".py":
-        raise UsageError(f"{text} is not a Python file", hint="a file whose name ends in .py")
+        raise UsageError(f"{text} is not a Python file", hint="use a file whose name ends in .py")
     if path.is_file():
         return path.resolve()
     here = Path.cwd()

@@ -120,7 +120,7 @@ def open_blocks(module: Any) -> tuple[str, ...]:
                     factor.normal_(std=part.in_features**-0.5)
                 else:
                     factor.fill_(_GAIN)
-    return (f"{opened} gains or classifiers that start at zero have other values",) if opened else ()
+    return (f"{opened} gains or classifiers that start at zero were set to other values",) if opened else ()
 
 
 def calibrate_batch_norm(module: Any, image: tuple[int, ...], seed: int) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def unavailable() -> Unavailable | None:
     path = checkout()
     hint = f"{FETCH}, or --torchbench PATH to a clone of {URL}"
     if path is None:
-        return Unavailable("no checkout of pytorch/benchmark is named, and none was fetched", hint)
+        return Unavailable("there is no checkout of pytorch/benchmark", hint)
     missing = missing_parts(path)
     if missing:
         what = "does not exist" if not path.exists() else f"has no {missing[0]}"
@@ -97,11 +97,11 @@ def note(path: Path) -> str:
     """What a reader must know of a checkout that is not the one that our data describes; else empty."""
     found = commit_of(path)
     if not found:
-        return f"TorchBench at {path} has no commit; our data describes {COMMIT[:12]}"
+        return f"TorchBench at {path} has no commit; the data is for commit {COMMIT[:12]}"
     if found != COMMIT:
-        return f"TorchBench at {path} is at commit {found[:12]}; our data describes {COMMIT[:12]}"
+        return f"TorchBench at {path} is at commit {found[:12]}; the data is for commit {COMMIT[:12]}"
     if is_changed(path):
-        return f"TorchBench at {path} has changed files; our data describes commit {COMMIT[:12]} without them"
+        return f"TorchBench at {path} has changed files; the data is for {COMMIT[:12]} without them"
     return ""
 
 
@@ -115,11 +115,11 @@ def fetch(into: Path | None = None, url: str = URL, commit: str = COMMIT) -> tup
     if commit_of(folder) == commit and not missing_parts(folder):
         return folder, False
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", hint="name an empty folder with --into")
+        raise UsageError(f"{folder} is a file", hint="pass an empty folder with --into")
     if folder.exists() and any(folder.iterdir()) and not _is_unfinished(folder):
         raise UsageError(
             f"{folder} is not empty and not a checkout at {commit[:12]}",
-            hint="name an empty folder with --into, or use it as it is with --torchbench",
+            hint="pass an empty folder with --into, or this folder with --torchbench",
         )
     folder.mkdir(parents=True, exist_ok=True)
     _run(folder, "init", "--quiet")
@@ -159,5 +159,5 @@ def _run(folder: Path, *arguments: str) -> None:
         said = (error.stderr or "").strip().splitlines()
         raise InfrastructureError(
             f"git {arguments[0]} failed: {said[-1] if said else error.returncode}",
-            hint=f"check the network and the address; --from URL takes another one than {URL}",
+            hint=f"check the network and the address; --from URL replaces {URL}",
         ) from error

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FLOAT32 = ("float32", AUTOCAST)
 _ENV_CHECK = "torchbenchmark.util.env_check"
-UNLISTED = "the data file has no entry for this model: in inference, a step omits the rest of eval()"
+UNLISTED = "the data file has no entry for this model: an inference step runs only the module of eval()"
 """Fact of the row of a model that only the checkout has."""
 
 
@@ -48,7 +48,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     from torchgauge.suites.torchbench.synthetic_data import places_of, provide
 
     if not os.environ.get(VARIABLE):
-        raise MissingDataError("no checkout of pytorch/benchmark is named", hint="--torchbench PATH")
+        raise MissingDataError("no checkout of pytorch/benchmark was given", hint="--torchbench PATH")
     checkout = Path(os.environ[VARIABLE]).resolve()
     requirements, data = tuple(recipe.get("requirements", ())), recipe.get("data", "")
     facts = Facts(workload.model, checkout, requirements, data, places_of(recipe))
@@ -122,11 +122,11 @@ class Upstream:
 
         notes = [f"upstream's {self.test}() with --precision fp32"]
         if int(model.batch_size) != self.workload.batch:
-            notes.append(f"upstream made batch {model.batch_size} of {self.workload.batch}")
+            notes.append(f"upstream uses batch {model.batch_size} instead of {self.workload.batch}")
         inputs = [part for _, part in nodes(_module_of(model)[1:], "inputs")]
         sizes = {size for part in inputs for size in getattr(part, "shape", ())}
         if int(model.batch_size) not in sizes | {len(part) for part in inputs if isinstance(part, list)}:
-            notes.append(f"no input of the module has {model.batch_size} items, which the throughput counts")
+            notes.append(f"no input of the module has size {model.batch_size}, which the throughput counts")
         notes += [
             f"upstream's CI skips this model: metadata.yaml has {skip}"
             for skip in (model.metadata or {}).get("not_implemented") or ()
@@ -223,7 +223,7 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
             built.facts["step"] = f"the module only: upstream's eval() also {beyond}{_share(recipe)}"
         return built
     if not upstream.workload.dtype.startswith(_FLOAT32):
-        raise NotOfferedError(f"upstream's own step is run in float32, not in {upstream.workload.dtype}")
+        raise NotOfferedError(f"upstream's own step requires float32, not {upstream.workload.dtype}")
 
     def instance(made: Any) -> tuple[Instance, tuple[str, ...]]:
         silenced = silence_modules(nn.ModuleList(Snapshot(made).modules)) if training else ()

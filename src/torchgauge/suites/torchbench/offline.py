@@ -93,7 +93,7 @@ class Offline:
                     return original(cls, name, *args, **kwargs)
                 if name not in configs:
                     raise NoNetworkError(
-                        f"the configuration of {name} is on a hub, and its sizes are not among our data",
+                        f"the configuration of {name} is on a hub and not in torchgauge's data",
                         hint="--pretrained on a machine with a network",
                     )
                 fields = dict(configs[name])

@@ -64,7 +64,7 @@ class Facts:
         """What to type where ``module`` is missing: TorchBench's own requirement, else the model's."""
         root = module.partition(".")[0].lower()
         if root in _OF_TORCH:
-            return f"a build of torch that brings {root}: kernels in it need a GPU"
+            return f"a torch build with {root}, whose kernels need a GPU"
         try:
             lines = (self.checkout / "requirements.txt").read_text(encoding="utf-8").split()
         except OSError:
@@ -117,7 +117,7 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
     if refused is not None or (facts.refused and type(error) is OSError and _NEEDS_HUB.search(str(error))):
         where = facts.refused[-1] if facts.refused else "a model hub"
         return NoNetworkError(
-            f"it fetches from {where} and nothing is downloaded ({first})",
+            f"the model downloads from {where}, but downloads are off ({first})",
             hint="--pretrained on a machine with a network",
         )
     if any(_NO_OPERATORS in str(link) for link in chain):

@@ -177,7 +177,7 @@ class Instance:
                 self.model.set_module(call if isinstance(call, torch.nn.Module) else Called(call))
             except NotImplementedError as error:
                 raise NotOfferedError(
-                    f"upstream's step takes no other module, so none is compiled: {error}"
+                    f"upstream's step does not accept a compiled module: {error}"
                 ) from error
             self.current = call
         return self.model.invoke()
@@ -207,7 +207,7 @@ class InvokeSteps:
     def place(self, device: Any, dtype: Any) -> Any:
         """The module of the instance on ``device``; raises ``NotImplementedError`` for another dtype."""
         if dtype is not torch.float32:
-            raise NotImplementedError(f"upstream's own step was built in float32, not in {dtype}")
+            raise NotImplementedError(f"upstream's own step requires float32, not {dtype}")
         kind = torch.device(device).type
         if kind not in self.instances:
             with explained(self.facts):
@@ -266,7 +266,7 @@ class InvokeSteps:
         for instance in self.instances.values():
             if instance.module is subject.module:
                 return instance
-        raise NotOfferedError("upstream's own step runs its own module only")
+        raise NotOfferedError("upstream's own step can run only its own module")
 
 
 def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, Any]:

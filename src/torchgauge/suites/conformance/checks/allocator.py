@@ -42,12 +42,12 @@ def allocated(context: CheckContext) -> None:
     held = _hold(context)
     during = _ask(context, "memory_allocated")
     context.expect(
-        during - before >= BYTES, f"a tensor of {BYTES} B moved the counter by {during - before} B"
+        during - before >= BYTES, f"a tensor of {BYTES} B changed the bytes in use by {during - before} B"
     )
     del held
     context.session.synchronize()
     after = _ask(context, "memory_allocated")
-    context.expect(after < during, f"the counter stayed at {after} B after the tensor was freed")
+    context.expect(after < during, f"the bytes in use stayed at {after} B after the tensor was freed")
 
 
 @check("torch.accelerator.max_memory_allocated")
@@ -58,9 +58,7 @@ def peak(context: CheckContext) -> None:
     held = _hold(context)
     del held
     found = _ask(context, "max_memory_allocated")
-    context.expect(
-        found - before >= BYTES, f"the peak is {found} B after {BYTES} B more than {before} B were held"
-    )
+    context.expect(found - before >= BYTES, f"the peak is {found} B instead of at least {before + BYTES} B")
     _ask(context, "reset_peak_memory_stats")
     again = _ask(context, "max_memory_allocated")
     context.expect(again < found, f"the peak is still {again} B after its reset")
@@ -81,7 +79,7 @@ def free_and_total(context: CheckContext) -> None:
     own = getattr(context.module, "mem_get_info", None)
     free, total = own() if own is not None else _ask(context, "get_memory_info")
     context.facts["total_bytes"] = int(total)
-    context.expect(0 <= free <= total and total > 0, f"{free} B are free of {total} B")
+    context.expect(0 <= free <= total and total > 0, f"get_memory_info() gave {free} B free of {total} B")
 
 
 @check("torch.accelerator.empty_cache")

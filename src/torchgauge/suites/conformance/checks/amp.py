@@ -19,7 +19,7 @@ def _lower(context: CheckContext) -> torch.dtype:
         for each in ("bfloat16", "float16"):  # offered and wrong is an error, not offered is none
             with contextlib.suppress(NotOnThisDeviceError):
                 _product(context, each)
-        context.unsupported(f"autocast works with no dtype on {context.type}")
+        context.unsupported(f"autocast supports no dtype on {context.type}")
     return getattr(torch, names[0])
 
 
@@ -34,9 +34,7 @@ def _product(context: CheckContext, name: str) -> torch.Tensor:
             found = one @ one
     if not accepted:
         context.unsupported(f"the device reports that autocast to {name} does not work")
-    context.expect(
-        found.dtype is dtype, f"autocast to {name} is accepted, and a product under it is {found.dtype}"
-    )
+    context.expect(found.dtype is dtype, f"a matmul under autocast to {name} returns {found.dtype}")
     return found
 
 
@@ -52,7 +50,7 @@ def available(context: CheckContext) -> None:
 
 def _in_dtype(context: CheckContext, name: str) -> None:
     found, host = _product(context, name), context.numbers(8, 8)
-    context.same(found.float(), host @ host, f"a product under autocast to {name}", rtol=0.05, atol=0.1)
+    context.same(found.float(), host @ host, f"a matmul under autocast to {name}", rtol=0.05, atol=0.1)
 
 
 @check("torch.autocast(dtype=torch.bfloat16)", tier="smoke")
@@ -89,8 +87,8 @@ def kept(context: CheckContext) -> None:
     with torch.autocast(context.type, dtype=dtype):
         loss = torch.nn.functional.cross_entropy(x @ x, target)
         error = torch.nn.functional.mse_loss(x @ x, x)
-    context.expect(loss.dtype is torch.float32, f"cross_entropy under autocast is {loss.dtype}")
-    context.expect(error.dtype is torch.float32, f"mse_loss under autocast is {error.dtype}")
+    context.expect(loss.dtype is torch.float32, f"cross_entropy under autocast returns {loss.dtype}")
+    context.expect(error.dtype is torch.float32, f"mse_loss under autocast returns {error.dtype}")
 
 
 @check("torch.amp.GradScaler")
@@ -120,6 +118,6 @@ def nested(context: CheckContext) -> None:
         with torch.autocast(context.type, enabled=False):
             inner = x @ x
         outer = x @ x
-    context.expect(inner.dtype is torch.float32, f"inside enabled=False a product is {inner.dtype}")
+    context.expect(inner.dtype is torch.float32, f"a matmul with enabled=False returns {inner.dtype}")
     outer.float().sum().backward()
     context.expect(x.grad is not None and x.grad.dtype is torch.float32, "the gradient is not in float32")

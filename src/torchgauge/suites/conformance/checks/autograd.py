@@ -79,7 +79,7 @@ def hooks(context: CheckContext) -> None:
     there.register_post_accumulate_grad_hook(lambda tensor: seen.append(tensor.grad))
     (there * 2).sum().backward()
     context.same(there.grad, torch.full((3,), 20.0))
-    context.expect(len(seen) == 1, f"the hook of the accumulated gradient ran {len(seen)} times")
+    context.expect(len(seen) == 1, f"the post-accumulate-grad hook ran {len(seen)} times")
 
 
 @check("torch.func.vmap, jvp, grad")
@@ -126,4 +126,4 @@ def modes(context: CheckContext) -> None:
     with torch.no_grad():
         context.expect(not (there * 2).requires_grad, "no_grad recorded a graph")
     with torch.inference_mode():
-        context.expect((there * 2).is_inference(), "inference_mode made an ordinary tensor")
+        context.expect((there * 2).is_inference(), "inference_mode created a normal tensor")

@@ -52,7 +52,7 @@ def entry_point(context: CheckContext) -> None:
     context.facts["entry_points"] = ", ".join(found)
     context.expect(
         found,
-        "extension without torch.backends entry: no package names one, so users must import it by name; "
+        "no installed package declares a torch.backends entry point, so users must import the extension; "
         "see https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html",
     )
 
@@ -62,7 +62,7 @@ def fresh_import(context: CheckContext) -> None:
     """A fresh process knows the device after import torch alone."""
     code = "import sys, torch; print(torch.ones(2, device=sys.argv[1]).add(1).sum().item())"
     said = context.child(code)
-    context.expect(said == "4.0", f"1 + 1 twice summed in a fresh process gave {said!r}, not 4.0")
+    context.expect(said == "4.0", f"ones(2).add(1).sum() in a fresh process gave {said!r}, not 4.0")
 
 
 @check("TORCH_DEVICE_BACKEND_AUTOLOAD", tier="full")
@@ -76,7 +76,7 @@ def autoload_off(context: CheckContext) -> None:
         "else:\n    print('known')"
     )
     said = context.child(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
-    context.expect(said == "unknown", "the device is there although autoload is off: something else loads it")
+    context.expect(said == "unknown", "the device is available with autoload off: something else loads it")
 
 
 @check("import torch", tier="full")
@@ -95,7 +95,7 @@ def import_without_stack(context: CheckContext) -> None:
             hidden.update(dict.fromkeys(variables[:1], ""))
     context.facts["emptied"] = ", ".join(sorted(hidden))
     if not hidden:
-        context.unsupported("no stack is known to hide: no variable that shows devices, no LD_LIBRARY_PATH")
+        context.unsupported("no visibility variable (such as CUDA_VISIBLE_DEVICES), no LD_LIBRARY_PATH")
     _lives(context, **hidden)
 
 
@@ -126,7 +126,7 @@ def tensor_methods(context: CheckContext) -> None:
     moved = getattr(host, context.type)()
     context.same(moved, host)
     flag = getattr(moved, f"is_{context.type}", None)
-    context.expect(flag is True, f"is_{context.type} of a tensor there is {flag}")
+    context.expect(flag is True, f"is_{context.type} of a device tensor is {flag}")
 
 
 @check("os.fork after import torch", tier="full")
@@ -139,4 +139,4 @@ def fork_after_import(context: CheckContext) -> None:
         "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
     )
     said = context.child(code)
-    context.expect(said == "0", f"the forked child ended with {said}")
+    context.expect(said == "0", f"the forked child ended with status {said}")

@@ -49,7 +49,7 @@ def device_interface(context: CheckContext) -> None:
     try:
         found = get_interface_for_device(context.type)
     except NotImplementedError as error:
-        context.unsupported(f"no interface is registered for the compiler: {error}")
+        context.unsupported(f"the compiler has no device interface: {error}")
     context.expect(found.is_available(), "the interface reports that the device is unavailable")
 
 
@@ -61,7 +61,7 @@ def fake_tensors(context: CheckContext) -> None:
     with FakeTensorMode():
         made = torch.empty(3, 4, device=context.device)
         found = (made @ made.t()).relu()
-    context.expect(found.device.type == context.type, f"the inferred product is on {found.device}")
+    context.expect(found.device.type == context.type, f"the inferred matmul result is on {found.device}")
     context.expect(tuple(found.shape) == (3, 3), f"its shape is {tuple(found.shape)}")
 
 
@@ -94,14 +94,14 @@ def inductor(context: CheckContext) -> None:
     except (AttributeError, ImportError):
         scheduling = True
     if scheduling is None:
-        context.unsupported(f"no code generator is registered with inductor for {context.type}")
+        context.unsupported(f"inductor has no code generator for {context.type}")
     _compiled(context, "inductor")
 
 
 @check("torch.accelerator.Graph")
 def graph_capture(context: CheckContext) -> None:
     """Operators are captured once and replayed."""
-    context.not_on_host("the host has no graphs of kernels")
+    context.not_on_host("the host has no device graphs")
     owner = getattr(context.accelerator, "Graph", None)
     if owner is None:
         context.unsupported(f"torch {torch.__version__} has no torch.accelerator.Graph")
@@ -113,7 +113,7 @@ def graph_capture(context: CheckContext) -> None:
         torch.add(there, 1, out=result)
         captured.capture_end()
     except (NotImplementedError, RuntimeError, AttributeError) as error:
-        context.unsupported(f"the device captures no graphs: {brief(error)}")
+        context.unsupported(f"the device cannot capture graphs: {brief(error)}")
     there.fill_(5.0)
     captured.replay()
     context.session.synchronize()

@@ -21,7 +21,7 @@ def pin_memory(context: CheckContext) -> None:
     """A host tensor is pinned, says so, and reaches the device."""
     _pins(context)
     host = context.numbers(16)
-    with context.unless_refused("the device pins no memory"):
+    with context.unless_refused("the device cannot pin memory"):
         pinned = host.pin_memory()
     context.expect(pinned.is_pinned(), "is_pinned() is false for a pinned tensor")
     context.same(pinned.to(context.device, non_blocking=True), host)
@@ -37,7 +37,7 @@ def _loaded(context: CheckContext, **how: Any) -> list[torch.Tensor]:
 def loader_pins(context: CheckContext) -> None:
     """A loader pins its batches."""
     _pins(context)
-    with context.unless_refused("the loader pins no memory"):
+    with context.unless_refused("the DataLoader cannot pin memory"):
         found = _loaded(context, pin_memory=True)
     context.same(torch.cat(found), context.numbers(12, 3))
 

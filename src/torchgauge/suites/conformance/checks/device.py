@@ -24,17 +24,19 @@ def index(context: CheckContext) -> None:
     """A tensor made without an index lies on the current device, and one made with it says so."""
     made = torch.empty(2, device=context.type)
     if context.on_host:
-        context.expect(made.device == context.device, f"a tensor of the host is on {made.device}")
+        context.expect(made.device == context.device, f"a host tensor is on {made.device}")
         return
     current = context.need(context.module, "current_device")()
-    context.expect(made.device.index == current, f"current is {current}, a new tensor is on {made.device}")
+    context.expect(
+        made.device.index == current, f"index {current} is current, a new tensor is on {made.device}"
+    )
     for wanted in range(int(context.need(context.module, "device_count")())):
         asked = torch.device(context.type, wanted)
         for named in (torch.empty(2, device=asked), torch.ones(2).to(asked)):
             found = (named.device.index, named.get_device())
             context.expect(
                 found == (wanted, wanted),
-                f"asked for {asked}, got a tensor on {named.device}: the index is ignored",
+                f"{asked} was requested, but the tensor is on {named.device}: the index is ignored",
             )
 
 
@@ -48,10 +50,10 @@ def index_switch(context: CheckContext) -> None:
         for wanted in {0, number - 1}:
             accelerator.set_device_index(wanted)
             found = accelerator.current_device_index()
-            context.expect(found == wanted, f"the index was set to {wanted} and is {found}")
+            context.expect(found == wanted, f"the index was set to {wanted}, but is {found}")
             context.expect(
                 torch.empty(1, device=context.type).device.index == wanted,
-                f"with index {wanted} current a new tensor is on another device",
+                f"after set_device_index({wanted}), a new tensor is on another device",
             )
     finally:
         accelerator.set_device_index(before)
@@ -64,7 +66,7 @@ def context(context: CheckContext) -> None:
         made, scaled = torch.ones(3), torch.nn.Linear(2, 2).weight
     context.expect(made.device.type == context.type, f"torch.ones in the context is on {made.device}")
     context.expect(
-        scaled.device.type == context.type, f"a parameter made in the context is on {scaled.device}"
+        scaled.device.type == context.type, f"a parameter created in the context is on {scaled.device}"
     )
     context.expect(torch.ones(1).device.type != context.type or context.on_host, "the context did not end")
 
@@ -87,7 +89,7 @@ def synchronize(context: CheckContext) -> None:
     product = value @ value
     context.session.synchronize()
     context.compare(lambda x: x @ x, context.numbers(64, 64))
-    context.expect(bool(torch.isfinite(product).all()), "numbers after synchronising are not finite")
+    context.expect(bool(torch.isfinite(product).all()), "values after synchronize() are not finite")
     synchronise = getattr(context.module, "synchronize", None)
     if synchronise is not None:
         synchronise()
@@ -108,7 +110,7 @@ def clocks(context: CheckContext) -> None:
 def capability(context: CheckContext) -> None:
     """The device says which dtypes it supports, and float32 is one of them."""
     ask = context.need(context.accelerator, "get_device_capability")
-    with context.unless_refused("the device names no dtypes"):
+    with context.unless_refused("the device lists no dtypes"):
         found = ask()
     dtypes = found.get("supported_dtypes", set())
     context.facts["supported_dtypes"] = ", ".join(sorted(str(each).rpartition(".")[2] for each in dtypes))
@@ -118,7 +120,7 @@ def capability(context: CheckContext) -> None:
 @check("torch.<device>.get_device_name")
 def name(context: CheckContext) -> None:
     """The device has a name for people."""
-    context.not_on_host("the host's name is the operating system's to tell")
+    context.not_on_host("the operating system names the host")
     found = context.need(context.module, "get_device_name")()
     context.facts["device_name"] = str(found)
     context.expect(isinstance(found, str) and found.strip(), f"get_device_name() gave {found!r}")

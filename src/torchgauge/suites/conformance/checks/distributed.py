@@ -63,7 +63,7 @@ def _two_processes(context: CheckContext, backend: str, how: str) -> None:
     try:
         for number, rank in enumerate(ranks):
             said, problem = rank.communicate(timeout=CHILD_S)
-            last = (problem.strip().splitlines() or ["nothing on its standard error"])[-1]
+            last = (problem.strip().splitlines() or ["no output on stderr"])[-1]
             context.expect(rank.returncode == 0 and "done" in said, f"process {number} of 2: {last}")
     finally:
         for rank in ranks:
@@ -86,11 +86,11 @@ def default_backend(context: CheckContext) -> None:
 
     ask = getattr(dist, "get_default_backend_for_device", None)
     if ask is None:
-        context.unsupported(f"torch {torch.__version__} keeps no list of default backends")
+        context.unsupported(f"torch {torch.__version__} has no get_default_backend_for_device")
     try:
         found = ask(context.device)
     except ValueError as error:
-        context.unsupported(f"no collectives are registered for the device: {error}")
+        context.unsupported(f"no collectives backend is registered for the device: {error}")
     context.facts["backend"] = str(found)
 
 
@@ -119,7 +119,7 @@ def device_mesh(context: CheckContext) -> None:
     from torch.distributed.device_mesh import DeviceMesh
 
     if dist.is_initialized():
-        context.unsupported("a process group is open already")
+        context.unsupported("a process group is already initialized")
     store = dist.HashStore()
     dist.init_process_group(_host_backend(context), store=store, rank=0, world_size=1)
     try:

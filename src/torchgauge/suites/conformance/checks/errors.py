@@ -21,8 +21,8 @@ def two_devices(context: CheckContext) -> None:
     """An operator refuses tensors of the device mixed with tensors of the host."""
     context.not_on_host("there is no second device")
     there = context.send(context.numbers(3))
-    error = context.raises(RuntimeError, lambda: there + context.numbers(3), "adding a tensor of the host")
-    context.expect("device" in str(error), f"the error does not speak of devices: {error}")
+    error = context.raises(RuntimeError, lambda: there + context.numbers(3), "adding a host tensor")
+    context.expect("device" in str(error), f"the error does not mention devices: {error}")
     _alive(context)
 
 
@@ -107,15 +107,15 @@ print("hangs" if not ended else os.waitstatus_to_exitcode(status), (x + x).cpu()
 @check("os.fork with a tensor on the device", tier="full")
 def shared_over_fork(context: CheckContext) -> None:
     """A forked child that uses its parent's tensor gets right numbers or an error; the parent lives on."""
-    context.not_on_host("its memory is copied by a fork")
+    context.not_on_host("a fork copies its memory")
     said, parent = context.child(_FORKED).split()[-2:]
     context.facts["forked"] = {"0": "right", "4": "refused"}.get(said, said)
     wrong = {
-        "3": "gets wrong numbers without an error",
+        "3": "gets wrong values without an error",
         "hangs": "hangs",
     }.get(said, f"ends with {said}")
     context.expect(said in ("0", "4"), f"a forked child that uses a tensor of its parent {wrong}")
-    context.expect(parent == "True", "after a fork the parent's tensor has other numbers")
+    context.expect(parent == "True", "after a fork the parent's tensor has other values")
 
 
 @check("RuntimeError: version counter")
@@ -143,5 +143,5 @@ def missing_kernel(context: CheckContext) -> None:
     except (NotImplementedError, RuntimeError) as error:
         context.expect("only_host" in str(error), f"the error does not name the operator: {error}")
         return
-    context.facts["fallback"] = "an operator without a kernel ran elsewhere"
+    context.facts["fallback"] = "an operator without a kernel ran on another device"
     context.same(found, context.numbers(3) + 1, "the fallback's answer")

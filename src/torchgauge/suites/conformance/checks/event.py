@@ -14,21 +14,21 @@ GROUP = "event"
 def _recorded(context: CheckContext, *, timing: bool = False) -> Any:
     """An event recorded on the current stream; the check ends where the device has none."""
     context.not_on_host("the host runs operators in order and has no events")
-    with context.unless_refused("the device records no event"):
+    with context.unless_refused("the device cannot record an event"):
         event = torch.Event(device=context.device, enable_timing=timing)
         event.record()
     return event
 
 
 def _wait(context: CheckContext, event: Any) -> None:
-    with context.unless_refused("an event cannot be waited for"):
+    with context.unless_refused("the device cannot wait for an event"):
         event.synchronize()
 
 
 @check("torch.Event.record", tier="smoke")
 def record(context: CheckContext) -> None:
     """An event is recorded on the current stream."""
-    context.expect(_recorded(context) is not None, "there is no event")
+    context.expect(_recorded(context) is not None, "record() returned no event")
 
 
 @check("torch.Event.synchronize, query")
@@ -38,7 +38,7 @@ def synchronize(context: CheckContext) -> None:
     product = there @ there
     event = _recorded(context)
     _wait(context, event)
-    context.expect(event.query(), "an event is not complete after a wait for it")
+    context.expect(event.query(), "event.query() is false after event.synchronize()")
     context.same(product, context.numbers(64, 64) @ context.numbers(64, 64), rtol=1e-4, atol=1e-4)
 
 
@@ -51,21 +51,21 @@ def elapsed_time(context: CheckContext) -> None:
         there = (there @ there).clamp(-1, 1)
     end = _recorded(context, timing=True)
     _wait(context, end)
-    with context.unless_refused("events take no time"):
+    with context.unless_refused("events cannot measure time"):
         found = start.elapsed_time(end)
     context.facts["milliseconds"] = float(found)
-    context.expect(0.0 <= found < 60_000.0, f"ten small products took {found} ms by events")
+    context.expect(0.0 <= found < 60_000.0, f"elapsed_time() gave {found} ms for ten small matmuls")
 
 
 @check("torch.Stream.wait_event")
 def stream_waits(context: CheckContext) -> None:
     """A stream waits for an event."""
     event = _recorded(context)
-    with context.unless_refused("the device gives no stream"):
+    with context.unless_refused("the device has no stream"):
         stream = torch.Stream(device=context.device)
     stream.wait_event(event)
     stream.synchronize()
-    context.expect(stream.query(), "a stream that waited for an event is busy after it was synchronised")
+    context.expect(stream.query(), "stream.query() is false after wait_event() and synchronize()")
 
 
 @check("torch.<device>.Event.record, synchronize, query")
@@ -74,8 +74,8 @@ def own(context: CheckContext) -> None:
     context.not_on_host("the host runs operators in order and has no events")
     made = getattr(context.module, "Event", None)
     if made is None:
-        context.unsupported(f"torch.{context.type} has no Event; torch.Event serves")
-    with context.unless_refused("the device's own event cannot be made, recorded and waited for"):
+        context.unsupported(f"torch.{context.type} has no Event; torch.Event has its own checks")
+    with context.unless_refused("the device's own event cannot be created, recorded and waited for"):
         event = made()
         there = context.send(context.numbers(64, 64))
         product = there @ there
@@ -83,6 +83,4 @@ def own(context: CheckContext) -> None:
         event.synchronize()
     context.same(product, context.numbers(64, 64) @ context.numbers(64, 64), rtol=1e-4, atol=1e-4)
     found = event.query()
-    context.expect(
-        found is True, f"torch.{context.type}.Event.query() is {found!r} after the event was waited for"
-    )
+    context.expect(found is True, f"torch.{context.type}.Event.query() is {found!r} after synchronize()")

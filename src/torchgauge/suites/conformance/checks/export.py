@@ -65,7 +65,7 @@ def ahead_of_time(context: CheckContext) -> None:
 
         init_backend_registration()
         if get_scheduling_for_device(context.type) is None:
-            context.unsupported(f"no code generator is registered with inductor for {context.type}")
+            context.unsupported(f"inductor has no code generator for {context.type}")
     except (AttributeError, ImportError):
         pass
     module, x, program = _exported(context)

@@ -38,7 +38,7 @@ def state(context: CheckContext) -> None:
 @check("torch.Generator(device)")
 def own(context: CheckContext) -> None:
     """A generator of one's own is independent of the default one."""
-    with context.unless_refused("the device makes no generators"):
+    with context.unless_refused("the device has no generators"):
         one, other = torch.Generator(device=context.device), torch.Generator(device=context.device)
     one.manual_seed(3)
     other.manual_seed(3)
@@ -50,13 +50,13 @@ def own(context: CheckContext) -> None:
 @check("separate generators")
 def apart_from_host(context: CheckContext) -> None:
     """Drawing on the device does not move the host's generator."""
-    context.not_on_host("it is the host's generator")
+    context.not_on_host("the host's generator is the only one")
     torch.manual_seed(5)
     undisturbed = torch.rand(8)
     torch.manual_seed(5)
     _draw(context)
     context.expect(
-        torch.equal(torch.rand(8), undisturbed), "drawing on the device moved the host's generator"
+        torch.equal(torch.rand(8), undisturbed), "drawing on the device advanced the host's generator"
     )
 
 
@@ -83,7 +83,7 @@ def fork(context: CheckContext) -> None:
     torch.manual_seed(9)
     with torch.random.fork_rng(**devices):
         _draw(context)
-    context.expect(torch.equal(_draw(context), first), "draws inside fork_rng moved the generator")
+    context.expect(torch.equal(_draw(context), first), "draws inside fork_rng advanced the generator")
 
 
 @check("torch.randn, randint, randperm, bernoulli")
@@ -97,7 +97,7 @@ def distributions(context: CheckContext) -> None:
     )
     whole = torch.randint(3, 9, (5000,), device=context.device)
     low, high = int(whole.min()), int(whole.max())
-    context.expect((low, high) == (3, 8), f"randint(3, 9) lies in {low} to {high}")
+    context.expect((low, high) == (3, 8), f"randint(3, 9) gave values from {low} to {high}")
     order = torch.randperm(100, device=context.device)
     context.same(order.sort().values, torch.arange(100))
     share = float(torch.bernoulli(torch.full((20_000,), 0.3, device=context.device)).mean())

@@ -19,7 +19,7 @@ def dlpack(context: CheckContext) -> None:
     try:
         found = torch.from_dlpack(there)
     except (BufferError, NotImplementedError, RuntimeError, ValueError) as error:
-        context.unsupported(f"DLPack has no such device: {brief(error)}")
+        context.unsupported(f"DLPack does not support this device: {brief(error)}")
     found.add_(1)
     context.same(there, context.numbers(4) + 1)
 
@@ -67,5 +67,5 @@ def safetensors(context: CheckContext) -> None:
         try:
             found = load_file(path, device=str(context.device))["x"]
         except Exception as error:  # noqa: BLE001  its own exception types, one per version
-            context.unsupported(f"safetensors loads nothing to {context.device}: {brief(error)}")
+            context.unsupported(f"safetensors cannot load to {context.device}: {brief(error)}")
     context.same(found, context.numbers(4))

@@ -50,12 +50,12 @@ def parameters_stay(context: CheckContext) -> None:
     if there[0].weight is not there[1].weight:
         lost.append("tied weights are no longer tied")
     if not stepped:
-        lost.append("an optimizer made before it no longer steps the model")
+        lost.append("an earlier optimizer no longer updates the model")
     if lost:
-        said = f"Module.to() makes new parameters: {' and '.join(lost)}"
+        said = f"Module.to() creates new parameters: {' and '.join(lost)}"
         context.unsupported(
-            f"{said}; tie weights and make optimizers after it, or call "
-            "torch.__future__.set_swap_module_params_on_conversion(True) before it"
+            f"{said}; tie weights and create optimizers after Module.to(), or before it call "
+            "torch.__future__.set_swap_module_params_on_conversion(True)"
         )
 
 

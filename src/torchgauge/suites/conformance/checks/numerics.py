@@ -30,8 +30,8 @@ def product_float32(context: CheckContext) -> None:
     ratio = _product_error(context, torch.float32)
     context.facts["error_over_bound"] = ratio
     if ratio > 1 and torch.get_float32_matmul_precision() != "highest":
-        context.unsupported(f"products use {torch.get_float32_matmul_precision()!r} precision by default")
-    context.expect(ratio <= 1, f"the error of a float32 product is {ratio:.1f} times its bound")
+        context.unsupported(f"matmuls use {torch.get_float32_matmul_precision()!r} precision by default")
+    context.expect(ratio <= 1, f"the error of a float32 matmul is {ratio:.1f} times its bound")
 
 
 @check("torch.mm (bfloat16)", tier="smoke")
@@ -39,7 +39,7 @@ def product_bfloat16(context: CheckContext) -> None:
     """A product of matrices in bfloat16 is within its error bound for float32 accumulation."""
     ratio = _product_error(context, torch.bfloat16)
     context.facts["error_over_bound"] = ratio
-    context.expect(ratio <= 1, f"the error of a bfloat16 product is {ratio:.1f} times its bound")
+    context.expect(ratio <= 1, f"the error of a bfloat16 matmul is {ratio:.1f} times its bound")
 
 
 @check("torch.mm (float16)")
@@ -47,7 +47,7 @@ def product_float16(context: CheckContext) -> None:
     """A product of matrices in float16 is within its error bound for float32 accumulation."""
     ratio = _product_error(context, torch.float16)
     context.facts["error_over_bound"] = ratio
-    context.expect(ratio <= 1, f"the error of a float16 product is {ratio:.1f} times its bound")
+    context.expect(ratio <= 1, f"the error of a float16 matmul is {ratio:.1f} times its bound")
 
 
 @check("pointwise operators in bfloat16", tier="smoke")
@@ -77,7 +77,7 @@ def repeatable(context: CheckContext) -> None:
         module(x).square().mean().backward()
         runs.append([each.grad.clone() for each in module.parameters()])
     different = any(not torch.equal(a, b) for again in runs[1:] for a, b in zip(again, runs[0], strict=True))
-    context.expect(not different, "three runs of one small network gave different bits")
+    context.expect(not different, "three runs of one small network differ bitwise")
 
 
 @check("torch.use_deterministic_algorithms")
@@ -90,7 +90,7 @@ def deterministic(context: CheckContext) -> None:
         zeros = torch.zeros(4, device=context.device)
         sums = [zeros.index_add(0, places, values) for _ in range(3)]
     except RuntimeError as error:
-        context.expect("deterministic" in str(error), f"refused for another reason: {error}")
+        context.expect("deterministic" in str(error), f"the error does not mention determinism: {error}")
         context.unsupported(f"refused in deterministic mode: {brief(error)}")
     finally:
         torch.use_deterministic_algorithms(False)

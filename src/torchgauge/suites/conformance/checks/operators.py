@@ -81,7 +81,7 @@ def in_place_and_out(context: CheckContext) -> None:
     address = there.data_ptr()
     there.add_(1).mul_(2).clamp_(min=0)
     context.same(there, (context.numbers(4) + 1).mul(2).clamp(min=0))
-    context.expect(there.data_ptr() == address, "an in-place operator moved its tensor")
+    context.expect(there.data_ptr() == address, "an in-place operator changed data_ptr()")
     given = torch.empty(4, device=context.device)
     torch.exp(there, out=given)
     context.same(given, torch.exp((context.numbers(4) + 1).mul(2).clamp(min=0)))
@@ -111,7 +111,7 @@ def scalars(context: CheckContext) -> None:
     context.same(2 - there, 2 - context.numbers(3))
     context.same(there * 2**0.5, context.numbers(3) * 2**0.5)
     found = (torch.ones(2, dtype=torch.int32, device=context.device) * 1.5).dtype
-    context.expect(found is torch.float32, f"int32 times a Python float is {found}")
+    context.expect(found is torch.float32, f"int32 times a Python float has dtype {found}")
 
 
 @check("type promotion and broadcasting")

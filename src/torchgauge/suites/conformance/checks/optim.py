@@ -64,7 +64,7 @@ def capturable(context: CheckContext) -> None:
     except (AssertionError, NotImplementedError, RuntimeError) as error:
         if "capturable" not in str(error):
             raise
-        context.unsupported(f"PyTorch's list of capturable devices: {brief(error)}")
+        context.unsupported(f"PyTorch does not list the device as capturable: {brief(error)}")
 
 
 @check("torch.nn.utils.clip_grad_norm_", tier="smoke")

@@ -29,19 +29,19 @@ def _events(context: CheckContext, activity: str) -> list[str]:
 def host_side(context: CheckContext) -> None:
     """The profiler sees the operators that the host dispatches to the device."""
     names = _events(context, "")
-    context.expect("aten::mm" in names, f"a product left no aten::mm among {counted(len(names), 'event')}")
+    context.expect("aten::mm" in names, f"no aten::mm of a matmul among {counted(len(names), 'event')}")
 
 
 @check("torch.profiler.ProfilerActivity")
 def device_side(context: CheckContext) -> None:
     """The profiler sees what ran on the device."""
-    context.not_on_host("the host's activity is the host side")
+    context.not_on_host("the host has no device side")
     activity = context.session.profiler_activity
     if not activity or not hasattr(ProfilerActivity, activity):
         context.unsupported(f"the profiler has no activity for {context.type}")
     names = _events(context, activity)
     if not names:
-        context.unsupported(f"with the activity {activity} the profiler recorded nothing of the device")
+        context.unsupported(f"the profiler recorded no device event with activity {activity}")
     context.facts["device_events"] = len(names)
 
 

@@ -37,7 +37,7 @@ def map_location(context: CheckContext) -> None:
     host = context.numbers(5)
     here = _through_file(context.send(host), map_location=HOST)
     assert isinstance(here, torch.Tensor)
-    context.expect(here.device.type == HOST and torch.equal(here, host), "loaded on the host it differs")
+    context.expect(here.device.type == HOST and torch.equal(here, host), "the copy on the host differs")
     context.same(_through_file(host, map_location=context.device), host)
 
 

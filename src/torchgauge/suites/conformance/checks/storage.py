@@ -15,10 +15,10 @@ def of_tensor(context: CheckContext) -> None:
     there = context.send(context.numbers(6))
     storage = there.untyped_storage()
     context.expect(storage.device.type == context.type, f"the storage is on {storage.device}")
-    context.expect(storage.nbytes() == 24, f"6 numbers of 4 B lie in {storage.nbytes()} B")
+    context.expect(storage.nbytes() == 24, f"the storage of 6 values of 4 B has {storage.nbytes()} B")
     context.expect(
         there[2:].untyped_storage().data_ptr() == storage.data_ptr(),
-        "a view has another storage than its base",
+        "a view does not share its base's storage",
     )
 
 
@@ -39,7 +39,7 @@ def resize(context: CheckContext) -> None:
     there = context.send(context.numbers(4))
     storage = there.untyped_storage()
     storage.resize_(64)
-    context.expect(storage.nbytes() == 64, f"after growing to 64 B it has {storage.nbytes()} B")
-    context.same(there, context.numbers(4), "the numbers before the growth")
+    context.expect(storage.nbytes() == 64, f"after resize_(64) the storage has {storage.nbytes()} B")
+    context.same(there, context.numbers(4), "the values after resize_(64)")
     storage.resize_(0)
-    context.expect(storage.nbytes() == 0, f"after emptying it has {storage.nbytes()} B")
+    context.expect(storage.nbytes() == 0, f"after resize_(0) the storage has {storage.nbytes()} B")

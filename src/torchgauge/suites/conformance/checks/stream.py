@@ -14,7 +14,7 @@ GROUP = "stream"
 def _stream(context: CheckContext) -> Any:
     """A new stream; the check ends where the device says that it has none."""
     context.not_on_host("the host runs operators in order and has no streams")
-    with context.unless_refused("the device gives no stream"):
+    with context.unless_refused("the device has no stream"):
         return torch.Stream(device=context.device)
 
 
@@ -39,7 +39,7 @@ def current(context: CheckContext) -> None:
         context.compare(lambda x: x @ x, context.numbers(8, 8))
     finally:
         accelerator.set_stream(before)
-    context.expect(accelerator.current_stream() == before, "the former stream did not come back")
+    context.expect(accelerator.current_stream() == before, "set_stream() did not restore the former stream")
 
 
 @check("torch.Stream.synchronize, query")
@@ -50,7 +50,7 @@ def synchronize(context: CheckContext) -> None:
     product = there @ there
     stream.wait_stream(context.accelerator.current_stream())
     stream.synchronize()
-    context.expect(stream.query(), "a stream is busy after it was synchronised")
+    context.expect(stream.query(), "stream.query() is false after synchronize()")
     context.same(product, context.numbers(64, 64) @ context.numbers(64, 64), rtol=1e-4, atol=1e-4)
 
 

@@ -70,7 +70,7 @@ def dtypes(context: CheckContext) -> None:
             wrong.append(label)
     context.expect(not wrong, f"x + x is wrong in {', '.join(wrong)}")
     needed = {"float32", "int64", "bool"} & set(refused)
-    context.expect(not needed, f"refused: {', '.join(sorted(needed))}, without which no model runs")
+    context.expect(not needed, f"the device refuses basic dtypes: {', '.join(sorted(needed))}")
     if refused:
         context.unsupported(
             f"the device refuses {', '.join(refused)}: {context.facts['dtype_' + refused[0]]}"
@@ -89,7 +89,7 @@ def copy(context: CheckContext) -> None:
     context.same(there.to(torch.float64), host.to(torch.float64))
     target = torch.zeros(5, 7, dtype=torch.float16)
     target.copy_(there)
-    context.expect(torch.equal(target, host.to(torch.float16)), "copy_ to the host with a dtype is wrong")
+    context.expect(torch.equal(target, host.to(torch.float16)), "copy_() to float16 on the host is wrong")
     back = torch.empty(7, 5, device=context.device)
     back.t().copy_(host)
     context.same(back.t(), host, "a copy into a transposed view")
@@ -143,7 +143,7 @@ def non_blocking(context: CheckContext) -> None:
     context.same(there, host)
     back = there.to(host.device, non_blocking=True)
     context.session.synchronize()
-    context.expect(torch.equal(back, host), "the copy back differs after synchronising")
+    context.expect(torch.equal(back, host), "the copy back differs after synchronize()")
 
 
 @check("torch.Tensor.view, as_strided, ...", tier="smoke")
@@ -188,8 +188,8 @@ def printing(context: CheckContext) -> None:
     there = context.send(host)
     context.expect(there.tolist() == host.tolist(), f"tolist gave {there.tolist()}")
     context.expect(there[1].item() == host[1].item(), f"item gave {there[1].item()}")
-    context.expect(bool(there[0] == there[0]), "a number is not equal to itself")
-    context.expect(context.on_host or context.type in repr(there), f"repr names no device: {there!r}")
+    context.expect(bool(there[0] == there[0]), "an element is not equal to itself")
+    context.expect(context.on_host or context.type in repr(there), f"repr lacks the device: {there!r}")
 
 
 @check("copy.deepcopy")
