@@ -48,7 +48,7 @@ def test_a_build_that_is_gone_is_said_and_remembered(invoke, nightly):
     assert shown.exit_code == 0, shown.output
     assert "NOT_CONFIRMABLE" in shown.output
     again = invoke("results", "trend", "--store", str(nightly))
-    assert "/gone/21 is gone; --build 2.21=PYTHON names one" in again.output
+    assert "/gone/21 no longer exists; try: --build 2.21=PYTHON" in again.output
 
 
 def test_a_confirmed_change_for_the_worse_is_exit_1(invoke, nightly):
