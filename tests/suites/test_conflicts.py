@@ -84,7 +84,7 @@ WHOLE = """conflicts:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('    since: "2"\n', "", "it has no rule for a conflict"),
+        ('    since: "2"\n', "", "the entry has no rule for a conflict"),
         ("    unneeded: true\n", "", "the entry lists no exceptions"),
         ("    unneeded: true\n", "    says: ['(']\n", "not a regular expression"),
         ("breaks:", "brakes:", "did you mean breaks"),

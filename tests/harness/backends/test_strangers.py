@@ -55,7 +55,7 @@ ENDINGS = {
     ),
     "wanders": (
         Status.ERROR,
-        "backend 'wanders' changes the working directory, the number of threads of the whole process",
+        "backend 'wanders' changes the working directory, the number of threads for the whole process",
     ),
     "refuses": (Status.UNSUPPORTED, "no mlp on cpu"),
     "refuses_badly": (Status.ERROR, "backend 'refuses_badly' raised ValueError: I do not know"),
@@ -66,7 +66,7 @@ ENDINGS = {
     "trips": (Status.ERROR, "ValueError: I tripped (in backend 'trips')"),
     "meddles": (
         Status.ERROR,
-        "backend 'meddles' changes the working directory, the default dtype of the whole process",
+        "backend 'meddles' changes the working directory, the default dtype for the whole process",
     ),
     "listed": (Status.ERROR, "backend 'listed': implementation must be a string"),
     "quits": (Status.ERROR, "backend 'quits' raised SystemExit: 4"),

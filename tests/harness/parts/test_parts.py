@@ -205,7 +205,7 @@ def with_a_group_twice(plan: Path) -> None:
     ("spoil", "what", "hint"),
     [
         (far_too_deep, "the file is not JSON", "makes one"),
-        (with_a_group_twice, "has a case or a group twice", "plan it again"),
+        (with_a_group_twice, "contains a case or a group twice", "plan it again"),
         (of_another_version, "was written by an older torchgauge", "plan and measure again"),
         (with_a_number_as_device, "groups[0].cases[0].case.device", "restore it"),
     ],
