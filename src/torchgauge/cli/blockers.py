@@ -15,7 +15,9 @@ from torchgauge.cli.results import STORE
 @click.option("--device", type=CommaList(), default=(), help="device names, comma-separated")
 @STORE
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
-@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: those of the models in the store)")
+@click.option(
+    "--dtype", type=CommaList(), default=(), help="dtypes (default: those of the models in the store)"
+)
 @click.option(
     "--path",
     type=click.Choice(["eager", "compiled"]),
