@@ -36,7 +36,7 @@ QUICK = (
 
 @pytest.fixture
 def words(tmp_path: Path) -> tuple[str, ...]:
-    """A store with a model in float32 that lacks an operator, judged in two dtypes; a census of two models."""
+    """A store with a float32 model that lacks an operator, operators in two dtypes, and a census."""
     store = Store.open(tmp_path / "store", create=True)
     case = Case(Workload("toy", "mlp"), Configuration("eager", "eager"), DeviceTarget("d"))
     failure = Failure("NotImplementedError", "Could not run 'aten::gelu'", missing_op="aten::gelu")

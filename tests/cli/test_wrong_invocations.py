@@ -2,7 +2,7 @@
 
 The table is ``wrong_invocations.txt``: the command, its exit code, and words that the message must have. In
 commands STORE has runs and an A/A comparison, EMPTY has nothing, FILE is a text file, DIR an empty folder,
-BAD no YAML, and NOWHERE is not there.
+BAD no YAML, and NOWHERE is not there. :data:`WITH_ENUMS` has the others.
 """
 
 from __future__ import annotations
@@ -25,6 +25,16 @@ from torchgauge.results.store import Store
 
 TABLE = Path(__file__).with_name("wrong_invocations.txt")
 PLACES = {"STORE": "store", "EMPTY": "empty", "FILE": "file", "DIR": "dir", "BAD": "bad.yaml"}
+WITH_ENUMS = {
+    "POLICY": ("policy.yaml", "suites:\n  toy:\n    metrics:\n      peak_memory: {action: fail}\n"),
+    "CONFIGURATIONS": (
+        "configurations.yaml",
+        "configurations:\n  - {name: mine, doc: x, backend: inductor, mode: fast}\n",
+    ),
+    "CLAIMS": ("claims.yaml", "claims:\n  - name: x\n    question: {aggregation: most}\n"),
+    "CONFIG": ("torchgauge.yml", "pools:\n  - {name: x, trust: nobody}\n"),
+}
+"""Files in which a field has a word that is not one of a closed list."""
 FROM_OUTSIDE = ("GITHUB_", "TORCHGAUGE_", "CRCR_", "SLURM_", "RANK", "WORLD_SIZE")
 
 
@@ -63,6 +73,8 @@ def home(tmp_path_factory) -> Path:
     (folder / "dir").mkdir()
     (folder / "file").write_text("words\n")
     (folder / "bad.yaml").write_text("colours: [red\n")
+    for name, text in WITH_ENUMS.values():
+        (folder / name).write_text(text)
     return folder
 
 
@@ -110,7 +122,7 @@ def fault_of(wrong: Wrong, code: object, said: str) -> str:
 
 def _placed(word: str) -> str:
     """``word`` with the places that it names."""
-    for name, place in PLACES.items():
+    for name, place in (*PLACES.items(), *((name, file) for name, (file, _) in WITH_ENUMS.items())):
         word = word.replace(name, place)
     return word.replace("NOWHERE", "nowhere")
 

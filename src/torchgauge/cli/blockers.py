@@ -48,6 +48,7 @@ def command(
     from pathlib import Path
 
     from torchgauge.errors import UsageError
+    from torchgauge.harness.planning.selection import DTYPES
     from torchgauge.results.blockers.evidence import evidence_of
     from torchgauge.results.blockers.ranking import Question, blockers, dtypes_of
     from torchgauge.results.blockers.text import as_plain, csv_of, markdown_of, terminal_of
@@ -57,13 +58,16 @@ def command(
     if not device:
         raise UsageError("no device was given", hint="--device NAME; torchgauge results list shows the runs")
     opened, data = Store.open(store), load(Path(census) if census else None)
-    known = sorted({each.suite for each in data.models})
     gaps: set[str] = set()
     found = []
     for name in device:
         evidence = evidence_of(opened, name)
         gaps.update(evidence.gaps)
-        _check_suites(suites, {*known, *(row.suite for row in evidence.models)})
+        _check(
+            "suite", suites, {*(each.suite for each in data.models), *(row.suite for row in evidence.models)}
+        )
+        stored = {row.dtype for row in (*data.models, *evidence.models, *evidence.operators)}
+        _check("dtype", dtype, stored | set(DTYPES))
         question = Question(evidence, data, path, suites)
         found += [blockers(question, each) for each in dtype or dtypes_of(evidence)]
     asides((), sorted(gaps))
@@ -75,9 +79,9 @@ def command(
     sys.exit(3 if gaps else 0)
 
 
-def _check_suites(suites: tuple[str, ...], known: set[str]) -> None:
+def _check(kind: str, names: tuple[str, ...], known: set[str]) -> None:
     from torchgauge.errors import UnknownNameError
 
-    for suite in suites:
-        if suite not in known:
-            raise UnknownNameError("suite", suite, sorted(known))
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(kind, name, sorted(known))

@@ -13,12 +13,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from enum import Enum
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.records import Cause, Modifier, Phase, Status
 from torchgauge.results import frames
 from torchgauge.results.dataset import Runs, read_table
 from torchgauge.results.frames import frame_of
@@ -33,6 +35,8 @@ _ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+_WORDS: Mapping[str, type[Enum]] = {"status": Status, "cause": Cause, "phase": Phase, "modifiers": Modifier}
+"""Columns of a closed list of words."""
 _EXAMPLE = "status=crash, model=bert*, duration_s>60, cause!=, run_created_at>=2025-01-31"
 
 
@@ -99,6 +103,9 @@ def parse_condition(text: str, table: Table) -> Condition:
         _typed(column, value)
     elif value and not _is_glob(value):
         _typed(column, value)
+        words = [each.value for each in _WORDS.get(name, ())]
+        if words and value not in words:
+            raise UnknownNameError(f"value of {name}", value, words)
     return Condition(column, sign, value)
 
 

@@ -27,6 +27,7 @@ The runners of a device are such threads, and read data files when they need the
 """
 _AT = re.compile(r"^(?P<problem>.*) - at `(?P<path>\$.*)`$", re.DOTALL)
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$")
+_ENUM = re.compile(r"^Invalid enum value ")
 _MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$")
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>[^\]]*)\]")
 
@@ -58,12 +59,7 @@ def _explained(document: Document, kind: Any, message: str) -> DataFileError:
     problem, path = (match["problem"], match["path"]) if match else (message, "$")
     if unknown := _UNKNOWN.match(problem):
         name = unknown["name"]
-        # The fields of the structure at ``path``; none where the path leads to another type.
-        with _ONE_AT_A_TIME:
-            here: Any = msgspec.inspect.type_info(kind)
-        for step in _STEP.finditer(path.removeprefix("$")):
-            here = _below(here, step["name"])
-        here = _structure_of(here)
+        here = _structure_of(_type_at(kind, path))  # none where the path leads to another type
         known = [item.encode_name for item in here.fields] if here is not None else []
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         meant = f"; did you mean {' or '.join(close)}?" if close else ""
@@ -74,6 +70,8 @@ def _explained(document: Document, kind: Any, message: str) -> DataFileError:
     if missing := _MISSING.match(problem):
         return refuse(document, path, f"the field {missing['name']!r} is missing", _KINDS)
     hint = 'write it in quotes, as in "1234567"' if _NUMBER.match(problem) else _KINDS
+    if _ENUM.match(problem) and (values := _values_of(_type_at(kind, path))):
+        hint = f"one of: {', '.join(values)}"
     return refuse(
         document, _with_keys(document, kind, message, path), problem[:1].lower() + problem[1:], hint
     )
@@ -101,11 +99,35 @@ def _with_keys(document: Document, kind: Any, message: str, path: str) -> str:
     return path
 
 
+def _type_at(kind: Any, path: str) -> Any:
+    """Return the type that ``kind`` has at ``path``; None where the path leads out of what is known."""
+    with _ONE_AT_A_TIME:
+        here: Any = msgspec.inspect.type_info(kind)
+    for step in _STEP.finditer(path.removeprefix("$")):
+        here = _below(here, step["name"])
+    return here
+
+
+def _values_of(here: Any) -> list[str]:
+    """Return the values that the literals and enumerations of a type allow."""
+    found: list[str] = []
+    for each in getattr(here, "types", (here,)):
+        if isinstance(each, msgspec.inspect.LiteralType):
+            found += (str(value) or '""' for value in each.values)
+        elif isinstance(each, msgspec.inspect.EnumType):
+            found += (str(member.value) for member in each.cls)
+    return found
+
+
 def _below(here: Any, name: str | None) -> Any:
     structure = _structure_of(here)
     if name is not None and structure is not None:
         return next((item.type for item in structure.fields if item.encode_name == name), None)
-    return getattr(here, "item_type", None) or getattr(here, "value_type", None)
+    inner = (
+        getattr(each, "item_type", None) or getattr(each, "value_type", None)
+        for each in getattr(here, "types", (here,))
+    )
+    return next(filter(None, inner), None)
 
 
 def _structure_of(here: Any) -> Any:
