@@ -54,7 +54,7 @@ GENTLE = {
     "wrong device index": Planted(
         "device.index",
         "error",
-        "index 1 is current, a new tensor is on npu:0",
+        "the current index is 1, but a new tensor is on npu:0",
         fault="wrong_device_index",
     ),
     "fallback for a family in a training step": Planted(

@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("fault", "untied"), [("", "lm_head.weight: `.to()` made new parameters"), ("keeps_parameters", None)]
+    ("fault", "untied"), [("", "lm_head.weight: `.to()` created new parameters"), ("keeps_parameters", None)]
 )
 def test_a_model_with_tied_weights_trains(folder: Path, fault: str, untied: str | None) -> None:
     """Where `.to()` unties, the reference is untied as well, and the row says which weights are."""

@@ -185,7 +185,7 @@ def message_in(line: bytes, kinds: Kinds, known: KnownSecrets | None = None) -> 
 def _check(message: Any, kinds: Kinds) -> None:
     kind = message.get("ev") if isinstance(message, dict) else None
     if not isinstance(kind, str) or kind not in kinds:
-        raise ValueError(f"{kind!r} is none of {', '.join(kinds)}")
+        raise ValueError(f"{kind!r} is not one of {', '.join(kinds)}")
     fields = {"ev": str, **kinds[kind]}
     types = {name.rstrip("?"): type_ for name, type_ in fields.items()}
     for name in sorted(message.keys() ^ types.keys()):

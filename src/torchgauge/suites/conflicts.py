@@ -159,14 +159,14 @@ def _out_of_step(package: str, own: str, follows: Follows, versions: Mapping[str
     here = f"{follows.package} {other} is installed"
     if follows.free is not None and ours >= release_of(follows.free):
         if ours > theirs:
-            return f"{package} {own} needs {follows.package} {ours[0]}.{ours[1]} or later, and {here}"
+            return f"{package} {own} needs {follows.package} {ours[0]}.{ours[1]} or later, but {here}"
     elif ours != _expected(follows, theirs):
         fits = _served(follows, ours)
         built = f"is built for {follows.package} {fits}" if fits else "is built for another version"
-        return f"{package} {own} {built}, and {here}"
+        return f"{package} {own} {built}, but {here}"
     wanted = follows.same_build
     if wanted and _build(other) == wanted != _build(own):
-        return f"{package} {own} is not a +{wanted} build, and {here}"
+        return f"{package} {own} is not a +{wanted} build, but {here}"
     return ""
 
 

@@ -103,5 +103,5 @@ def _check_sweep(document: Document, at: str, entry: ModelEntry, model: ModelEnt
         for index, value in enumerate(values):
             if isinstance(value, str) and value not in theirs.get(name, ()):
                 known = ", ".join(map(str, theirs.get(name, ()))) or "numbers"
-                problem = f"{entry.of} knows no {name} {value!r}"
+                problem = f"{entry.of} has no {name} {value!r}"
                 raise refuse(document, f"{at}.axes.{name}[{index}]", problem, f"one of: {known}")

@@ -421,7 +421,7 @@ def bad_interpreters(folder: Path, bare: Environment) -> dict[str, tuple[str, st
     old = script(folder / "old", "#!/bin/sh\necho 'torchgauge-python 3.9.18'\n")
     return {
         "missing": (str(folder / "nothing"), "there is no such file"),
-        "dangling": (str(folder / "gone"), "python-that-was, which is gone"),
+        "dangling": (str(folder / "gone"), "python-that-was, which does not exist"),
         "folder": (str(folder), "not a virtual environment, it holds no bin/python"),
         "no program": (str(folder / "text"), "is not executable"),
         "no Python": (str(script(folder / "sh", "#!/bin/sh\necho hello; exit 3\n")), "exit status 3"),

@@ -127,7 +127,7 @@ def test_what_fails_is_a_line_and_torch_stays(made: Path) -> None:
     assert ended.failed
     assert len(said) == 5
     text = "\n".join(report_text(ended))
-    assert "1 of 5 packages are there" in text
+    assert "1 of 5 packages are installed" in text
     assert "4 models stay skipped: missing_package" in text
     assert reasons["tgabsent"] in text
 

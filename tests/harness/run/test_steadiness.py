@@ -101,4 +101,4 @@ def test_what_the_hypervisor_and_the_quota_take_is_said() -> None:
     """A tenth of the time is borne."""
     assert found(*STEADY, stolen_share=0.1, throttled_share=0.0) == ""
     assert found(*STEADY, stolen_share=0.25) == "the hypervisor took its cores for 25% of the time"
-    assert found(*STEADY, throttled_share=0.4) == "its quota took its cores for 40% of the time"
+    assert found(*STEADY, throttled_share=0.4) == "the CPU quota took its cores for 40% of the time"

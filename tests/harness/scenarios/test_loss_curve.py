@@ -153,7 +153,7 @@ def test_another_seed_is_found(seed: int) -> None:
     own.call = other.call = other.module
     said = _said_of(other, torch.float32)
     assert (said.ok, said.cause, said.detail) == (
-        False, Cause.TOLERANCE, "step 1 used another batch than eager"
+        False, Cause.TOLERANCE, "step 1 used a different batch than eager"
     )  # fmt: skip
     own.module = other.module  # its weights, and eager's batches
     said = _said_of(own, torch.float32)

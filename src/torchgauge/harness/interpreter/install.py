@@ -188,7 +188,7 @@ def report_text(ended: Installed) -> list[str]:
     width = max((len(step.need.name) for step in ended.steps), default=0)
     done = [step for step in ended.steps if not step.failed]
     failed = [step for step in ended.steps if step.failed]
-    lines = ["", f"{len(done)} of {counted(len(ended.steps), 'package')} are there"]
+    lines = ["", f"{len(done)} of {counted(len(ended.steps), 'package')} are installed"]
     lines += [f"  {step.need.name:<{width}}  {_change(step)}" for step in done]
     if failed:
         lines += ["", f"{len(failed)} failed"]
@@ -242,7 +242,7 @@ def _moved(planned: Installation, versions: Mapping[str, str]) -> list[Check]:
         Check(
             name,
             CheckState.FAIL,
-            f"was {planned.versions[name]} and is {versions.get(name, 'gone')}",
+            f"changed from {planned.versions[name]} to {versions.get(name, '(none)')}",
             f"{planned.python} -m pip install {name}=={planned.versions[name]}",
         )
         for name in _pinned(planned.versions)

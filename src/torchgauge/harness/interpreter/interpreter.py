@@ -109,7 +109,7 @@ def locate(text: str, option: str = "--python") -> str:
     elif os.sep not in text and not path.exists():
         path = Path(shutil.which(text) or text)
     if not path.exists():
-        gone = f" (a link to {path.readlink()}, which is gone)" if path.is_symlink() else ""
+        gone = f" (a link to {path.readlink()}, which does not exist)" if path.is_symlink() else ""
         raise UsageError(
             f"{_typed(option, text)}: there is no such file{gone}",
             hint="pass a python executable or the folder of a virtual environment",

@@ -14,7 +14,7 @@ class CodeOrigin(str, Enum):
     COLD = "sampled cold"
     FOUND = "from the kept cache"
     NEW = "new to the kept cache"
-    AGAIN = "again after kept code failed"
+    AGAIN = "compiled again after kept code failed"
     ALONE = "without a kept cache"
 
 

@@ -108,7 +108,7 @@ def _own_threads_only(facts: Mapping[str, Scalar]) -> bool:
 
 def _taken(facts: Mapping[str, Scalar]) -> list[str]:
     found = []
-    for name, who in (("stolen_share", "the hypervisor"), ("throttled_share", "its quota")):
+    for name, who in (("stolen_share", "the hypervisor"), ("throttled_share", "the CPU quota")):
         share = facts.get(name)
         if isinstance(share, float) and share > MOST_TAKEN:
             found.append(f"{who} took its cores for {share:.0%} of the time")

@@ -122,7 +122,7 @@ def judge(
         )
     others = (reference[BATCHES] != result[BATCHES]).nonzero().flatten().tolist()
     if others:
-        verdict.fail(Cause.TOLERANCE, f"step {others[0] + 1} used another batch than eager")
+        verdict.fail(Cause.TOLERANCE, f"step {others[0] + 1} used a different batch than eager")
         return verdict
     if not bool(found.isfinite().all()):
         verdict.fail(

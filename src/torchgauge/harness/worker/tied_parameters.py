@@ -47,4 +47,4 @@ def untie(module: Any) -> None:
 
 def told(names: tuple[str, ...]) -> str:
     """What a row says of ``names``."""
-    return f"{named(names)}: `.to()` made new parameters"
+    return f"{named(names)}: `.to()` created new parameters"

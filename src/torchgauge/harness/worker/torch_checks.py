@@ -74,7 +74,7 @@ KEPT_DTYPES = "kept_dtypes"
 """The fact that names the tensors which are not in the workload's dtype."""
 DRAWN = "random_numbers"
 """The fact that says how a program that draws random numbers was checked."""
-NOT_COMPARABLE = "not comparable: the model draws other random numbers than its reference"
+NOT_COMPARABLE = "not comparable: model and reference draw different random numbers"
 EXACT = 100.0
 """Factor by which two float64 runs must lie nearer than the tolerance; a larger difference is random."""
 SEEDS_APART = 1000

@@ -165,7 +165,7 @@ def _on(context: CheckContext) -> CheckOutcome:
 def _off(context: CheckContext) -> CheckOutcome:
     _, way = _side_by_side(context)
     there = way.visible and not context.in_tree
-    return way.outcome(f"{context.type} is there with autoload off: something else loads it" if there else "")
+    return way.outcome(f"{context.type} works with autoload off: something else loads it" if there else "")
 
 
 def _raising(context: CheckContext) -> CheckOutcome:

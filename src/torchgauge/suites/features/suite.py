@@ -7,7 +7,7 @@ from torchgauge.suites.features.family import NAME
 
 SUITE = YamlSuite(
     name=NAME,
-    doc="How a model is executed: compiled by region, with other attention, with inductor's knobs, ...",
+    doc="Ways to execute a model: compiled by region, other attention kernels, inductor's options, ...",
     data=DATA / "features.yaml",
     builder="torchgauge.suites.features.networks:build",
     checker="torchgauge.suites.features.networks:check",

@@ -28,7 +28,7 @@ def index(context: CheckContext) -> None:
         return
     current = context.need(context.module, "current_device")()
     context.expect(
-        made.device.index == current, f"index {current} is current, a new tensor is on {made.device}"
+        made.device.index == current, f"the current index is {current}, but a new tensor is on {made.device}"
     )
     for wanted in range(int(context.need(context.module, "device_count")())):
         asked = torch.device(context.type, wanted)

@@ -177,7 +177,7 @@ def channels_last(context: CheckContext) -> None:
     host = context.numbers(2, 3, 4, 5).to(memory_format=torch.channels_last)
     there = context.send(host)
     context.expect(there.is_contiguous(memory_format=torch.channels_last), "the copy lost channels_last")
-    context.expect((there + 1).stride() == (host + 1).stride(), "x + 1 has other strides than on the host")
+    context.expect((there + 1).stride() == (host + 1).stride(), "x + 1 has different strides on the host")
     context.same(there.contiguous(), host.contiguous())
 
 
