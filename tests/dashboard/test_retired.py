@@ -11,7 +11,7 @@ from store_builder import NOW
 from subject_store import night
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.retired import retired_cases, retired_text
+from torchgauge.dashboard.retired import retired_text
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.records import Status
 from torchgauge.results.store import Store
@@ -25,9 +25,8 @@ def _retired(store: Path, *nights: str) -> dict[str, str]:
     for number, models in enumerate(nights, 31 - len(nights)):
         if models:
             night(store, number, dict.fromkeys(models, PASS))
-    data = read_site_data(Store.open(store), NOW)
-    since = retired_cases(data.recent)
-    return {case.workload.model: since[case.key] for case in data.recent.cases if case.key in since}
+    retired = read_site_data(Store.open(store), NOW).latest.retired
+    return {entry.workload.model: day for entry, day in retired}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_what_was_planned_and_lost_is_not_retired(tmp_path: Path) -> None:
     for number in (27, 28, 29, 30):
         night(tmp_path, number, {"a": PASS, "b": PASS if number == 27 else NOT_RUN})
     data = read_site_data(Store.open(tmp_path), NOW)
-    assert retired_cases(data.recent) == {}
+    assert data.latest.retired == ()
 
 
 def test_the_note_names_the_newest_models(tmp_path: Path) -> None:

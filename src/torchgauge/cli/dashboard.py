@@ -52,7 +52,9 @@ def build(stores: tuple[str, ...], out: str, now: str | None, base_url: str, as_
     if as_json:
         say_json({**vars(report), "out": str(report.out)})
         return
-    counts = ", ".join(f"{passed}/{planned} {subject}" for subject, passed, planned in report.subjects)
+    counts = ", ".join(
+        f"{passed}/{planned} cases of {subject}" for subject, passed, planned in report.subjects
+    )
     click.echo(
         f"{out}/index.html: {f'{counts} pass' if counts else 'no case'}, {counted(report.pages, 'page')}"
     )

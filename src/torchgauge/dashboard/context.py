@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.freshness import Freshness
 from torchgauge.dashboard.names import device_id, model_id
+from torchgauge.dashboard.pages.night import Night, newest_night
 from torchgauge.dashboard.pages.noise import Movement, movements
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData
@@ -20,6 +21,7 @@ DEFAULT = "latency"
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.blocking import Blocking
+    from torchgauge.dashboard.latest_results import Entry
     from torchgauge.dashboard.pictures.gallery import Gallery
     from torchgauge.dashboard.trend_changes import TrendChanges
     from torchgauge.results.scorecard.gathering import Scorecard
@@ -57,6 +59,18 @@ class SiteContext(SiteData):
     def movements(self) -> Mapping[str, Mapping[str, Movement]]:
         """The newest change of every case, by the primary metric and the case's key."""
         return {name: movements(self.recent, name) for name in sorted(set(self.primary.values()))}
+
+    @cached_property
+    def night(self) -> Night | None:
+        """The newest night."""
+        return newest_night(self.recent, self.now)
+
+    @cached_property
+    def changed(self) -> Mapping[str, tuple[Entry, ...]]:
+        """By kind, the cases of models that the newest night changed: the counts of the front page."""
+        entries = {e.newest["case_key"]: e for e in self.latest.of_models().current.entries.values()}
+        found = self.night.changes(entries) if self.night else {}
+        return {kind: tuple(entries[case.key] for case in cases) for kind, cases in found.items()}
 
     @cached_property
     def moved(self) -> Mapping[str, Movement]:

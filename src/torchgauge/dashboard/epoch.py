@@ -44,7 +44,7 @@ def standing(rows: Rows, snapshot_of_run: Integers) -> Rows:
         return _present(rows)
     snapshot = snapshot_of_run[rows.run]
     place = snapshot - snapshot.min()
-    if _planned(place, rows.case, int(place.max()) + 1).sum() == len(rows):
+    if planned_bits(place, rows.case, int(place.max()) + 1).sum() == len(rows):
         return _present(rows)
     order = [rows.run, rows.when, says_something(rows)]
     return _present(rows.take(last_of([snapshot, rows.case], order)))
@@ -83,11 +83,11 @@ def _present(rows: Rows) -> Rows:
 def planned_cases(rows: Rows, snapshot_of_run: Integers, snapshots: Sequence[Snapshot]) -> dict[str, int]:
     """How many cases were planned for each snapshot, counted apart from :func:`standing`."""
     place = snapshot_of_run[rows.run] - snapshots[0].number
-    counts = _planned(place, rows.case, len(snapshots)).sum(axis=1).tolist()
+    counts = planned_bits(place, rows.case, len(snapshots)).sum(axis=1).tolist()
     return {snapshot.id: count for snapshot, count in zip(snapshots, counts, strict=True)}
 
 
-def _planned(place: Integers, case: Integers, snapshots: int) -> Bits:
+def planned_bits(place: Integers, case: Integers, snapshots: int) -> Bits:
     """Which cases have a row, by place of the snapshot and by case."""
     found = np.zeros((snapshots, int(case.max(initial=-1)) + 1), np.bool_)
     found[place, case] = True

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from torchgauge.clock import DAY_S
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.column_ages import set_apart, stale_days
@@ -27,12 +28,16 @@ from torchgauge.dashboard.statuses import Look, look_of
 from torchgauge.records import Modifier, Status, Subject, Workload, counts_as_pass, doubt, inexact, why_marked
 from torchgauge.results import units
 from torchgauge.results.dataset import read_table
-from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
 from torchgauge.results.row_case import json_object
 from torchgauge.results.store import Store
 
 __all__ = ["LatestResults", "Column", "Entry", "latest_of"]
+
+STALE_AFTER_S = 8 * DAY_S
+"""Age after which a result enters no mean, comparison or headline: a week, and a day in which to be late.
+
+Up to it the last known result stands in for a night that its device lost, with its date."""
 
 NOT_FINITE = "the store holds no finite number"
 
@@ -169,6 +174,27 @@ class LatestResults:
     def stale_days(self) -> Mapping[Column, str]:
         """The day that stands above each column whose newest result is stale."""
         return stale_days(self.entries.values())
+
+    @cached_property
+    def silent(self) -> Mapping[str, str]:
+        """The devices whose newest result is too old for a headline, with its day; none where all are."""
+        newest: dict[str, Entry] = {}
+        for entry in self.entries.values():
+            if entry.known and entry.known_age_s <= newest.get(entry.column.device, entry).known_age_s:
+                newest[entry.column.device] = entry
+        old = {name: units.day(e.known_at) for name, e in newest.items() if e.known_age_s > STALE_AFTER_S}
+        return old if len(old) < len(newest) else {}
+
+    @cached_property
+    def current(self) -> LatestResults:
+        """What headlines count: the results without devices that are silent."""
+        kept = {key: entry for key, entry in self.entries.items() if key[1].device not in self.silent}
+        return replace(self, entries=kept) if self.silent else self
+
+    def dated(self, device: str) -> str:
+        """``device``, with the day of its newest result where that stands in for a lost night."""
+        days = [self.stale_days.get(column, "") for column in self.columns if column.device == device]
+        return f"{device} of {max(days)}" if days and all(days) else device
 
     @cached_property
     def grid(self) -> tuple[tuple[Entry | None, ...], ...]:

@@ -1,22 +1,24 @@
 """Cases that nobody plans any more: a model that was renamed or dropped stands in no denominator.
 
 A snapshot *misses* a case if it planned at least half of what was planned with it last, and not it; smaller
-runs by hand miss nothing. A case is retired by more misses in a row than it ever had, so that what is
-measured weekly stays between its weeks: by the first one where a new case came since, which is a rename, else
-by the third. Where a whole suite has new names, nothing that was planned with a case is planned again: a
-snapshot that is as large, half of it new since the case was, *replaces* it, and eight in a row retire it.
+runs by hand miss nothing. A case is retired by more misses in a row than it ever had, or than an epoch has
+snapshots, so that what is measured weekly stays between its weeks: by the first one where a new case came
+since, which is a rename, else by the third. Where a whole suite has new names, nothing that was planned with
+a case is planned again: a snapshot that is as large, half of it new since the case was, *replaces* it, and
+eight in a row retire it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from torchgauge.counted import counted
 from torchgauge.dashboard.arrow_columns import Bits, Integers
-from torchgauge.dashboard.history import NOTHING_PLANNED, History
 from torchgauge.dashboard.latest_results import LatestResults
+from torchgauge.dashboard.names import CaseName
+from torchgauge.dashboard.snapshots import EPOCH_LENGTH, Snapshot
 from torchgauge.records import Subject
 
 MARK = "retired"
@@ -32,25 +34,30 @@ MOST_NAMED = 4
 """Models that the note on retired cases names."""
 
 
-def retired_cases(history: History) -> Mapping[str, str]:
-    """The keys of the cases about models that are retired, with the day since which they are not planned."""
-    planned = history.status != NOTHING_PLANNED
-    groups: dict[tuple[str, str], list[int]] = {}
-    for row, case in enumerate(history.cases):
+def retired_cases(
+    cases: Iterable[CaseName], planned: Bits, snapshots: Sequence[Snapshot]
+) -> Mapping[str, str]:
+    """The keys of the cases about models that are retired, with the day since which they are not planned.
+
+    ``planned`` is ``bool[cases, snapshots]`` over all of the store: what was dropped before the recent
+    snapshots stays retired.
+    """
+    cases, groups = tuple(cases), dict[tuple[str, str], list[int]]()
+    for row, case in enumerate(cases):
         if case.workload.subject is Subject.MODELS:
             groups.setdefault((case.device, case.workload.suite), []).append(row)
     found = {}
     for rows in groups.values():
         gone, since = _retired(planned[rows])
         for place in np.flatnonzero(gone).tolist():
-            found[history.cases[rows[place]].key] = history.snapshots[since[place]].date
+            found[cases[rows[place]].key] = snapshots[since[place]].date
     return found
 
 
 def _retired(planned: Bits) -> tuple[Bits, Integers]:
     """Of the cases of a suite on a device: which are retired, and the first snapshot that misses each."""
     cases, snapshots = planned.shape
-    together = planned.T.astype(np.int64) @ planned.astype(np.int64)
+    together = planned.T.astype(np.float32) @ planned.astype(np.float32)  # whole numbers, and fast
     misses = 2 * together >= np.maximum(np.diag(together), 1)[:, None]
     first = planned.argmax(axis=1)
     replaces = _replaces(planned, first)
@@ -65,6 +72,7 @@ def _retired(planned: Bits) -> tuple[Bits, Integers]:
         missed, gone = (np.where(here, 0, row + more) for row, more in ((missed, miss), (gone, away)))
         last[here] = place
     renamed = (missed > 0) & (first.max(initial=0) > last)
+    longest = np.minimum(longest, EPOCH_LENGTH)
     retired = (missed > longest) & (renamed | (missed >= DROPPED_AFTER))
     return retired | (gone > np.maximum(longest, REPLACED_AFTER)), since
 

@@ -256,7 +256,7 @@ def _context(data: SiteData, base_url: str) -> SiteContext:
     }
     context = SiteContext(**vars(data), renderer=Renderer(site), base_url=base_url, freshness=freshness)
     if available():
-        context.renderer.card = next(iter(context.pictures.drawn), None)
+        context.renderer.card = next((each for each in context.pictures.drawn if not each.empty), None)
     return context
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.dashboard.arrow_columns import Integers
 from torchgauge.dashboard.case_index import CaseIndex
-from torchgauge.dashboard.epoch import Epoch, planned_cases, rebuilt, standing, window
+from torchgauge.dashboard.epoch import Epoch, planned_bits, planned_cases, rebuilt, standing, window
 from torchgauge.dashboard.history import History, joined
 from torchgauge.dashboard.latest_results import LatestResults, latest_of
 from torchgauge.dashboard.new_failures import MARK, NewFailure, standing_failures
@@ -91,9 +92,11 @@ def read_site_data(
     at = SYSTEM_CLOCK.now() if now is None else now
     latest = latest_of(store, at, case_index, newest, [run.run_id for run in dated])
     snapshots, primary = snapshots_of(dated), primary_metrics(latest)
+    numbers = {run: snapshot.number for snapshot in snapshots for run in snapshot.runs}
+    snapshot_of_run = np.array([numbers[run.run_id] for run in dated], np.int64)
     windows: list[History] = []
     metrics: dict[str, MetricFacts] = {}
-    for found, seen in _epochs(store, rows, dated, snapshots, case_index):
+    for found, seen in _epochs(store, rows, dated, (snapshots, snapshot_of_run), case_index):
         epoch = replace(found, primaries=tuple(sorted(set(primary.values()))))
         metrics |= seen
         windows = [*windows[-1:], _compared(epoch.window, set(primary.values()))]
@@ -101,7 +104,8 @@ def read_site_data(
             each(epoch)
         del epoch, found
     recent = joined(tuple(windows))
-    retired = retired_cases(recent)
+    planned = planned_bits(snapshot_of_run[rows.run], rows.case, len(snapshots))
+    retired = retired_cases(case_index, planned.T, snapshots)
     current = latest.without(retired)
     failures = standing_failures(recent, current)
     described = _described(runs, newest, dated)
@@ -164,11 +168,14 @@ def _with_date(store: Store, info: RunInfo) -> RunInfo:
 
 
 def _epochs(
-    store: Store, rows: Rows, runs: Sequence[DatedRun], snapshots: Sequence[Snapshot], case_index: CaseIndex
+    store: Store,
+    rows: Rows,
+    runs: Sequence[DatedRun],
+    axis: tuple[Sequence[Snapshot], Integers],
+    case_index: CaseIndex,
 ) -> Iterator[tuple[Epoch, dict[str, MetricFacts]]]:
-    """Every epoch with the metrics that were seen in it."""
-    numbers = {run: snapshot.number for snapshot in snapshots for run in snapshot.runs}
-    snapshot_of_run = np.array([numbers[run.run_id] for run in runs], np.int64)
+    """Every epoch with the metrics seen in it; ``axis`` is the snapshots, and that of each run by rank."""
+    snapshots, snapshot_of_run = axis
     epoch_of = snapshot_of_run // EPOCH_LENGTH
     rows = rebuilt(rows, snapshot_of_run)
     for number, members in by_epoch(snapshots).items():

@@ -31,18 +31,6 @@ class Tally:
     passed: int
     marks: Mapping[str, int]
 
-    @staticmethod
-    def sum(tallies: Collection[Tally]) -> Tally:
-        """All of ``tallies`` as one."""
-        marks: Counter[str] = Counter()
-        for part in tallies:
-            marks.update(part.marks)
-        return Tally(
-            {status: sum(part.counts[status] for part in tallies) for status in LOOKS},
-            sum(part.passed for part in tallies),
-            _in_order(marks),
-        )
-
     @property
     def planned(self) -> int:
         """All cases."""

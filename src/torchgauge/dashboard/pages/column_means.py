@@ -74,8 +74,11 @@ def column_means(
                 to=anchor,
             )
         )
-    label = f"ratio to {first_baseline(latest).name}" if view.against is Against.COLUMN else view.label
-    return ColumnMeans(label, numbers_of(view), tuple(found))
+    base = first_baseline(latest)
+    label = f"ratio to {latest.dated(base.device)} · {base.configuration}"
+    return ColumnMeans(
+        label if view.against is Against.COLUMN else view.label, numbers_of(view), tuple(found)
+    )
 
 
 def _order(reason: tuple[str, int]) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
 from torchgauge.dashboard.pages.latest import cell_shards, history_shards
 from torchgauge.dashboard.pages.views import LATENCY, metric_units
 from torchgauge.dashboard.retired import retired_text
-from torchgauge.dashboard.tally import Tally, tally_by_column
+from torchgauge.dashboard.tally import Tally, tally, tally_by_column
 from torchgauge.records import Metric
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class CompatibilityPage:
     """The matrix with its headings and the counts under each column."""
 
     total: Tally
+    silent: Mapping[str, str]
     columns: tuple[ColumnHead, ...]
     rows: tuple[MatrixRow, ...]
     tallies: tuple[Tally, ...]
@@ -64,7 +65,8 @@ def compatibility_page(latest: LatestResults, primaries: Sequence[Metric] = (LAT
     tallies = tally_by_column(latest)
     above = [latest.stale_days.get(column, "") for column in latest.columns]
     return CompatibilityPage(
-        total=Tally.sum(tallies.values()),
+        total=tally(latest.current.entries.values()),
+        silent=latest.silent,
         columns=column_heads(latest.columns, latest.apart),
         rows=tuple(
             MatrixRow(row_head(workload), matrix_row(entries, above))

@@ -24,7 +24,7 @@ def mean_change(entries: Sequence[Entry], context: SiteContext) -> list[str]:
     together, so that taking them for independent would make the interval too narrow.
     """
     by_metric: dict[str, list[Entry]] = {}
-    for entry in _telling(entries):
+    for entry in entries:
         by_metric.setdefault(context.primary[entry.workload.mode], []).append(entry)
     found = [_mean_change(own, name, context.moved) for name, own in sorted(by_metric.items())]
     return [text for text in found if text]
@@ -34,14 +34,14 @@ def _mean_change(entries: Sequence[Entry], metric: str, moved: Mapping[str, Move
     logs: dict[str, list[float]] = {}
     for entry in entries:
         movement = moved.get(entry.newest["case_key"])
-        if movement is not None and not geomean.why_out(entry, metric):
+        if movement is not None and not _toy(entry) and not geomean.why_out(entry, metric):
             logs.setdefault(entry.workload.name, []).append(math.log(movement.ratio))
     mean = geomean.mean_of([math.exp(math.fsum(found) / len(found)) for found in logs.values()])
     if mean is None:
         return ""
     half = geomean.half_percent(mean)
     text = change(mean.estimate, half) + (f" {geomean.interval_text(mean)}" if half is not None else "")
-    without = left_out(entry.doubt(metric) for entry in entries if metric in entry.numbers)
+    without = left_out(_toy(entry) or entry.doubt(metric) for entry in entries if metric in entry.numbers)
     beside = f"; {without}" if without else ""
     name = metric.replace("_", " ")
     return f"geomean {name} {text} since the results before (n = {mean.n}{beside})"
@@ -54,18 +54,18 @@ def speedups(entries: Sequence[Entry]) -> tuple[tuple[str, geomean.Mean, str], .
     """
     found: dict[str, list[float]] = {}
     doubts: dict[str, list[str]] = {}
-    for entry in _telling(entries):
+    for entry in entries:
         if not entry.column.compiled:
             continue
         name = entry.column.configuration
         if entry.status is Status.PASS and "speedup" in entry.numbers:
-            doubts.setdefault(name, []).append(apart("speedup", entry.marks))
-        if not geomean.why_out(entry, "speedup"):
+            doubts.setdefault(name, []).append(_toy(entry) or apart("speedup", entry.marks))
+        if not _toy(entry) and not geomean.why_out(entry, "speedup"):
             found.setdefault(name, []).append(entry.numbers["speedup"]["median"])
     means = {name: geomean.mean_of(values) for name, values in found.items()}
     return tuple((name, mean, left_out(doubts[name])) for name, mean in sorted(means.items()) if mean)
 
 
-def _telling(entries: Sequence[Entry]) -> list[Entry]:
-    """Without toys: they exercise the way from a model to a number, and their steps are all overhead."""
-    return [entry for entry in entries if entry.workload.suite != TOYS.name]
+def _toy(entry: Entry) -> str:
+    """``toy`` for a toy, which is in no mean: it exercises the way to a number, and is all overhead."""
+    return TOYS.name if entry.workload.suite == TOYS.name else ""

@@ -95,8 +95,9 @@ def _moved(movement: Movement | None) -> str:
     if factor is None:
         return f'{text} <span class="muted">too little history for a threshold</span>'
     told = "over 100" if not math.isfinite(factor) or factor > 100 else f"{factor:.1f}"
-    words = f"{told}× its noise"  # noqa: RUF001
-    return f"<b>{text}, {words}</b>" if factor > 1 else f'{text} <span class="muted">{words}</span>'
+    if factor <= 1:
+        return f'{text} <span class="muted">within its noise</span>'
+    return f"<b>{text}, {told}× its noise</b>"  # noqa: RUF001
 
 
 def _table_cell(value: float, doubt: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from torchgauge.dashboard.latest_results import Entry
+from torchgauge.dashboard.latest_results import STALE_AFTER_S, Entry
 from torchgauge.dashboard.pages.number_text import spread
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
@@ -37,7 +37,7 @@ def why_out(entry: Entry, metric: str) -> str:
         return LOOKS[entry.status].code
     if why := apart(metric, entry.marks):
         return "another model than its name" if why == Modifier.OTHER_MODEL else why
-    if "stale" in entry.marks:
+    if entry.known_age_s > STALE_AFTER_S:
         return "stale"
     number = entry.numbers.get(metric)
     median = number["median"] if number else None

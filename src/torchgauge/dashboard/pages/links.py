@@ -62,9 +62,14 @@ def environment_anchor(environment_id: str) -> str:
     return f"environment-{slug(environment_id)}"
 
 
-def new_failures_anchor(device: str, subject: Subject) -> str:
-    """The section of a device's new failures on the page of regressions."""
-    return f"new-{device_id(device)}-{subject.value}"
+def new_failures_anchor(date: str, device: str = "", subject: Subject = Subject.MODELS) -> str:
+    """The section of a night's new failures on the page of regressions, or of those of one device."""
+    return f"new-{date}-{device_id(device)}-{subject.value}" if device else f"new-{date}"
+
+
+def changed_anchor(kind: str, device: str = "") -> str:
+    """The list of what the newest night changed on the page of regressions, or that of one device."""
+    return "-".join(["night", slug(kind), *([device_id(device)] if device else [])])
 
 
 def device_page(device: str) -> str:

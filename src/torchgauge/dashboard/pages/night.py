@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,26 +49,26 @@ class Night:
         said = self.history.said[:, self.first : self.stop].any(axis=1)
         return tuple(self.history.cases[row] for row in np.flatnonzero(said).tolist())
 
-    def moved(self, case_keys: Iterable[str]) -> tuple[int, int]:
-        """Cases that pass since the night and did not before, and the other way round.
+    def changes(self, case_keys: Iterable[str]) -> Mapping[str, tuple[CaseName, ...]]:
+        """The cases by which a headline counts more or fewer passes since the night than it did before.
 
-        A case of which nothing was known before it is in neither number.
+        What is fixed or broke is so against the last result before the night. A case that was lost counts as
+        no pass, and as one again once it is measured; where its whole device was lost, what was known before
+        stands. A case that was not planned before the night counts for nothing.
         """
         rows = self._rows(case_keys)
         (known, now), (before, then) = (self._standing(rows, stop) for stop in (self.stop, self.first))
-        both = known & before
-        return int((both & now & ~then).sum()), int((both & ~now & then).sum())
-
-    def gained(self, case_keys: Iterable[str]) -> int:
-        """How many more of the cases a headline counts as passes since the night than it did before.
-
-        A case that was lost counts as none, as in the headline; where its whole device was lost, what was
-        known before stands. A case that was not planned before the night counts for nothing.
-        """
-        rows = self._rows(case_keys)
-        (known, now), (before, then) = (self._headline(rows, stop) for stop in (self.stop, self.first))
-        both = known & before
-        return int((both & now).sum()) - int((both & then).sum())
+        (planned, shown), (earlier, was) = (self._headline(rows, stop) for stop in (self.stop, self.first))
+        now, then, both = now & known, then & before, planned & earlier
+        lost, found = now & ~shown, then & ~was
+        hits = {
+            "broke": then & ~now,
+            "fixed": before & now & ~then,
+            "measured again": (found & ~lost) | (now & ~before),
+            "no longer measured": lost & ~found,
+        }
+        places = {kind: rows[np.flatnonzero(both & hit)].tolist() for kind, hit in hits.items()}
+        return {kind: tuple(self.history.cases[row] for row in found) for kind, found in places.items()}
 
     def _rows(self, case_keys: Iterable[str]) -> Integers:
         places = (self.history.number_of(key) for key in case_keys)

@@ -74,8 +74,8 @@ def spread(half: float | None) -> str:
 
 
 def change(ratio: float, half: float | None = None) -> str:
-    """A ratio as a change in percent with its sign, such as ``+1.2%``."""
+    """A ratio as a change in percent with its sign, such as ``+1.2%``; one that rounds to 0 has none."""
     percent = 100 * (ratio - 1)
     decimals = 2 if half is not None and half < 0.1 else 1 if abs(percent) < 100 else 0
     text = f"{abs(percent):,.{decimals}f}%"
-    return f"{MINUS if percent < 0 else '+'}{text}"
+    return text if not text.strip("0.%") else f"{MINUS if percent < 0 else '+'}{text}"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.latest_results import Entry, LatestResults
-from torchgauge.dashboard.new_failures import MARK, NewFailure, recent_failures
+from torchgauge.dashboard.new_failures import MARK
 from torchgauge.dashboard.pages import links, regressions
 from torchgauge.dashboard.pages.compatibility import CompatibilityPage, compatibility_page
 from torchgauge.dashboard.pages.device_history import rows_of
 from torchgauge.dashboard.pages.device_means import mean_change, speedups
 from torchgauge.dashboard.pages.failure_groups import failure_groups
-from torchgauge.dashboard.pages.night import Night, newest_night
+from torchgauge.dashboard.pages.night import Night
 from torchgauge.dashboard.pages.performance import PerformancePage, notes_of, performance_page
 from torchgauge.dashboard.pages.reason import reason_of
 from torchgauge.dashboard.pages.views import INDUCTOR, Readers, views
@@ -43,22 +43,21 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 
 
 def _page(context: SiteContext) -> dict[str, Any]:
-    latest, night = context.latest.of_models(), newest_night(context.recent, context.now)
-    entries = tuple(latest.entries.values())
+    latest, night = context.latest.of_models(), context.night
+    entries = tuple(latest.current.entries.values())
     fresh = [each for each in context.latest.entries.values() if MARK in each.marks]
     unexpected = [each for each in entries if "unexpected" in each.marks and MARK not in each.marks]
     runs = night.runs if night else frozenset()
-    nights = [each for each in (night, night and night.before) if each]
-    broke = recent_failures(context.recent, sum(each.stop - each.first for each in nights))
-    devices = [_device(context, latest, device, nights, broke) for device in _devices(context, latest)]
+    heard = {case.column.device for case in night.cases} if night else set()
+    devices = [_device(context, latest, device, device in heard) for device in _devices(context, latest)]
     usual = _usual(devices, entries)
     return {
         "night": night,
         "missing": _missing(entries),
         "measured": _measured(night),
         "tally": tally(entries),
-        "gained": night and night.gained(_keys(entries)),
-        "changed": [_changed(each, broke, _keys(context.latest.entries.values())) for each in nights],
+        "silent": latest.silent,
+        "changed": _changed(context),
         "latency": mean_change([each for each in entries if each.shown["run_id"] in runs], context),
         "devices": sorted(devices, key=lambda line: not line["late"]),
         "unfinished": [info for info in context.runs if info.condition or not info.published],
@@ -115,15 +114,13 @@ def _missing(entries: Iterable[Entry]) -> list[tuple[str, str, int]]:
     return sorted(counted, key=lambda each: (-each[2], each[0], each[1]))
 
 
-def _changed(night: Night, broke: Iterable[NewFailure], case_keys: Collection[str]) -> dict[str, int]:
-    """How many of the cases broke in a night, and how many pass again."""
-    there = frozenset(case_keys)
-    found = [each for each in broke if each.snapshot.date == night.date and each.case.key in there]
-    return {"broke": len(found), "fixed": night.moved(case_keys)[0]}
-
-
-def _keys(entries: Iterable[Entry]) -> list[str]:
-    return [entry.newest["case_key"] for entry in entries]
+def _changed(context: SiteContext, device: str = "") -> dict[str, tuple[int, str]]:
+    """How many cases the night changed, by kind, and where each number is a list."""
+    return {
+        kind: (number, f"regressions.html#{links.changed_anchor(kind, device if number else '')}")
+        for kind, members in context.changed.items()
+        for number in [sum(each.column.device == device for each in members) if device else len(members)]
+    }
 
 
 def _cells(latest: LatestResults) -> int:
@@ -136,25 +133,21 @@ def _devices(context: SiteContext, latest: LatestResults) -> list[str]:
     return [*latest.devices, *sorted(others)]
 
 
-def _device(
-    context: SiteContext,
-    latest: LatestResults,
-    device: str,
-    nights: Sequence[Night],
-    broke: Sequence[NewFailure],
-) -> dict[str, Any]:
-    """The line of one device."""
+def _device(context: SiteContext, latest: LatestResults, device: str, measured: bool) -> dict[str, Any]:
+    """The line of one device, of which the night says something where it is ``measured``."""
     entries = latest.of_device(device)
-    attempted = context.latest.of_device(device)
+    lost = [each for each in entries if each.status in INCOMPLETE and device not in latest.silent]
+    apart = [each for each in context.latest.of_device(device) if _lost(each) and each not in lost]
     said = [entry.known_at for entry in entries if entry.known is not None]
     return {
         "device": device,
         "href": links.device_page(device),
-        "new": f"regressions.html#{links.new_failures_anchor(device, Subject.MODELS)}",
+        "dated": latest.dated(device),
         "late": context.freshness.is_late(device),
         "tally": tally(entries),
-        "changed": [_changed(night, broke, _keys(entries)) for night in nights],
-        "lost": failure_groups((each for each in attempted if _lost(each)), attrgetter("newest")),
+        "changed": _changed(context, device) if measured else {},
+        "lost": failure_groups(lost, attrgetter("newest")),
+        "lost_apart": failure_groups(apart, attrgetter("newest")),
         "newest": max(said, default=None),
         "oldest": min(said, default=None),
         "apart": tuple(_apart(context, device)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -66,9 +65,18 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         dated=context.dated,
         others=found.others[:MOST_CHANGES],
         fresh=tuple(
-            (anchor, title, len(members), failure_groups(members, attrgetter("shown"))[:MOST_GROUPS])
-            for anchor, title, members in _new(context)
+            (
+                date,
+                sum(len(members) for _, _, members in parts),
+                [
+                    (anchor, title, len(members), failure_groups(members, attrgetter("shown"))[:MOST_GROUPS])
+                    for anchor, title, members in parts
+                ],
+            )
+            for date, parts in _new(context)
         ),
+        night=context.night,
+        changed=context.changed,
         ab=ab_runs(context),
         badges=BADGES,
         snapshots=len(context.recent.snapshots),
@@ -191,17 +199,22 @@ def _question(look: Look) -> str:
     return ", ".join(map(_name, parts))
 
 
-def _new(context: SiteContext) -> Iterator[tuple[str, str, list[Entry]]]:
-    """The cases that fail now and did better before, with an anchor, and device and subject in words."""
-    for device, subject in product(dict.fromkeys(each.case.device for each in context.new_failures), Subject):
-        cases = (each.case for each in context.new_failures if each.case.device == device)
-        found = [
-            context.latest.entries[case.workload, case.column]
-            for case in cases
-            if case.workload.subject is subject
-        ]
-        if found:
-            yield links.new_failures_anchor(device, subject), f"{device}: {subject.value}", found
+def _new(context: SiteContext) -> Iterator[tuple[str, list[tuple[str, str, list[Entry]]]]]:
+    """The cases that fail now and did better before, by night: an anchor, device and subject, the cases."""
+    found: dict[str, dict[tuple[str, Subject], list[Entry]]] = {}
+    for each in context.new_failures:
+        part = found.setdefault(each.snapshot.date, {})
+        entry = context.latest.entries[each.case.workload, each.case.column]
+        part.setdefault((each.case.device, each.case.workload.subject), []).append(entry)
+    for date, parts in sorted(found.items(), reverse=True):
+        order = sorted(parts, key=lambda part: (part[0], list(Subject).index(part[1])))
+        yield (
+            date,
+            [
+                (links.new_failures_anchor(date, *part), f"{part[0]}: {part[1].value}", parts[part])
+                for part in order
+            ],
+        )
 
 
 def _json(context: SiteContext, found: TrendChanges) -> bytes:

@@ -116,7 +116,8 @@ def _of_primary(latest: LatestResults, metric: Metric, stem: str, absolute: str)
     yield _primary(absolute, metric, f"in {scale_of(metric).name}", Against.NOTHING)
     if len(latest.devices) > 1:
         device = latest.devices[0]
-        yield replace(_primary(f"{stem}-device", metric, f"ratio to {device}", Against.DEVICE), device=device)
+        label = f"ratio to {latest.dated(device)}"
+        yield replace(_primary(f"{stem}-device", metric, label, Against.DEVICE), device=device)
     yield _primary(f"{stem}-previous", metric, "change since the result before", Against.BEFORE)
 
 

@@ -51,7 +51,7 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
             if found.never
             else "No level changed this week."
         )
-        yield nothing(KIND, title, why)
+        yield nothing(KIND, title, why, KIND)
         return
     week.sort(
         key=lambda each: (-abs(math.log1p(each.finding.size)), each.finding.case_id, each.finding.metric)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,6 +15,9 @@ from torchgauge.dashboard.statuses import LOOKS, PARTIAL
 from torchgauge.records import Status
 
 _RELEASE = re.compile(r"(\d+\.\d+)(?:\.\d+)?((?:a|b|rc|\.dev)\d*)?")
+
+LOST = "lost, or no run"
+"""The layer of what was not measured: it keeps its height, so that a lost night is no fall."""
 
 APART = PARTIAL.code
 """What passed and is no pass of what was asked for: degraded, unchecked, or another model."""
@@ -33,14 +36,16 @@ class Layer:
 class Course:
     """The layers over ``snapshots``, bottom first.
 
-    ``lost`` are places of snapshots since the first that said something in which nothing was said of any
-    case, whether it was lost or nothing ran. ``releases`` are places at which another release of torch
-    begins, with its name.
+    The last layer, :data:`LOST`, has by device as many cases as it planned last, since its first result in
+    the snapshots in which nothing was said of any of them, whether they were lost or nothing ran. ``silent``
+    are these devices by place, and ``lost`` the places without a device that said something. ``releases``
+    are places at which another release of torch begins, with its name.
     """
 
     snapshots: tuple[Snapshot, ...]
     layers: tuple[Layer, ...]
     planned: tuple[int, ...]
+    silent: Mapping[int, tuple[str, ...]]
     lost: tuple[int, ...]
     releases: tuple[tuple[int, str], ...]
 
@@ -58,8 +63,18 @@ class Course:
 
 def course_of(history: History, rows: Sequence[int]) -> Course:
     """How the cases in ``rows`` ended over the snapshots of ``history``."""
-    members = np.array(rows, np.int64)
-    status, counted = history.status[members], history.counted[members]
+    status, counted = history.status[rows].copy(), history.counted[rows]
+    lost, silent = np.zeros(status.shape[1], np.int64), dict[int, tuple[str, ...]]()
+    devices = [history.cases[row].device for row in rows]
+    for device in dict.fromkeys(devices):
+        own = np.array([each == device for each in devices])
+        planned, said = (status[own] != NOTHING_PLANNED).sum(axis=0), history.said[rows][own].any(axis=0)
+        gone = ~said & ((planned > 0) | np.maximum.accumulate(said))
+        status[np.ix_(own, gone)] = NOTHING_PLANNED
+        for place in np.flatnonzero(gone).tolist():
+            before = planned[: place + 1]
+            lost[place] += before[np.flatnonzero(before)[-1]]
+            silent[place] = (*silent.get(place, ()), device)
     passes = counted.sum(axis=0)
     is_pass = (status == STATUSES.index(Status.PASS)).sum(axis=0)
     layers = [Layer(LOOKS[Status.PASS].code, "pass", tuple(passes.tolist()))]
@@ -68,15 +83,15 @@ def course_of(history: History, rows: Sequence[int]) -> Course:
         codes = list(looks)
         counts = sum((status == STATUSES.index(look.status)).sum(axis=0) for look in codes)
         layers.append(Layer(", ".join(look.code for look in codes), css, tuple(np.asarray(counts).tolist())))
-    planned = (status != NOTHING_PLANNED).sum(axis=0)
-    said = history.said[members].any(axis=0)
-    lost = np.flatnonzero(~said & ((planned > 0) | np.maximum.accumulate(said)))
+    measured = (status != NOTHING_PLANNED).sum(axis=0)
+    layers.append(Layer(LOST, "infra", tuple(lost.tolist())))
     shown = tuple(layer for layer in layers if any(layer.counts) or layer.css == "pass")
     return Course(
         history.snapshots,
         shown,
-        tuple(planned.tolist()),
-        tuple(lost.tolist()),
+        tuple((measured + lost).tolist()),
+        silent,
+        tuple(np.flatnonzero((measured == 0) & (lost > 0)).tolist()),
         tuple(_releases(history.snapshots)),
     )
 

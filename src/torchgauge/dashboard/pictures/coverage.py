@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.names import device_id
-from torchgauge.dashboard.pictures.course import Course, course_of
+from torchgauge.dashboard.pictures.course import LOST, Course, course_of
 from torchgauge.dashboard.pictures.coverage_drawing import draw_coverage
 from torchgauge.dashboard.pictures.picture import Numbers, Picture, dated, nothing
 from torchgauge.records import Subject
@@ -25,8 +25,8 @@ MOST_DEVICES = 4
 METHOD = (
     "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of planned "
     "cases, stacked by status. Degraded, unchecked and other-model results are drawn apart from the "
-    "passes. A hatched column has no results: the night was lost, or nothing ran. A dashed line marks "
-    "the first snapshot of another release of torch."
+    "passes. A hatched part has no results: the device lost the night, or ran nothing, and has the cases "
+    "that it planned last. A dashed line marks the first snapshot of another release of torch."
 )
 
 
@@ -41,13 +41,19 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
         why = f"There are {snapshots} snapshots with results of models; a course needs {FEWEST}."
         if not rows:
             why = "No model has a result yet."
-        yield nothing(KIND, "Coverage over time", why.replace("are 1 snapshots", "is 1 snapshot"))
+        yield nothing(KIND, "Coverage over time", why.replace("are 1 snapshots", "is 1 snapshot"), KIND)
         return
-    several = len(rows) > 1
+    devices = context.latest.of_models().devices
+    several = len(devices) > 1
     everything = sorted(row for members in rows.values() for row in members)
     yield _picture(context, "all devices" if several else next(iter(rows)), KIND, everything)
-    for device in list(rows)[: MOST_DEVICES if several else 0]:
-        yield _picture(context, device, f"{KIND}-{device_id(device)}", rows[device])
+    for device in devices[: MOST_DEVICES if several else 0]:
+        name = f"{KIND}-{device_id(device)}"
+        if device in rows:
+            yield _picture(context, device, name, rows[device])
+        else:
+            why = f"None of {snapshots} snapshots has a result of {device}."
+            yield nothing(KIND, f"Coverage over time, {device}", why, name)
 
 
 def _picture(context: SiteContext, of: str, name: str, rows: list[int]) -> Picture:
@@ -64,8 +70,8 @@ def _says(of: str, course: Course) -> str:
     if not heard:
         return f"None of {len(course.snapshots)} snapshots has a result of {of}."
     first, last = heard[0], heard[-1]
-    there, here = (f"{course.passed[place]} of {course.planned[place]}" for place in (first, last))
-    says = f"{of}: {here} planned cases pass on {course.snapshots[last].date}"
+    there, here = (_share(course, place) for place in (first, last))
+    says = f"{of}: {here} pass on {course.snapshots[last].date}"
     if first != last:
         says += f", {there} did on {course.snapshots[first].date}"
     if course.lost:
@@ -73,11 +79,18 @@ def _says(of: str, course: Course) -> str:
     return f"{says}."
 
 
+def _share(course: Course, place: int) -> str:
+    """How many of the cases pass that the devices planned which said something."""
+    lost = next((layer.counts[place] for layer in course.layers if layer.text == LOST), 0)
+    without = f" (without {', '.join(course.silent[place])})" if place in course.silent else ""
+    return f"{course.passed[place]} of {course.planned[place] - lost} planned cases{without}"
+
+
 def _numbers(course: Course) -> Numbers:
-    releases, lost = dict(course.releases), set(course.lost)
+    releases = dict(course.releases)
     rows = []
     for place, snapshot in reversed(list(enumerate(course.snapshots))):
-        note = ["lost" if course.planned[place] else "no run"] if place in lost else []
+        note = [f"no result of {', '.join(course.silent[place])}"] if place in course.silent else []
         note += [f"torch {releases[place]}"] if place in releases else []
         counts = (str(layer.counts[place]) for layer in course.layers)
         rows.append((snapshot.id, str(course.planned[place]), *counts, ", ".join(note)))

@@ -49,7 +49,6 @@ def _legend(svg: Svg, course: Course, pad: float, y: float) -> float:
     frame, x = svg.frame, pad
     side = frame.size * 0.85
     entries = [(layer.css, layer.text) for layer in course.layers]
-    entries += [("infra", "lost, or no run")] if course.lost else []
     for css, text in entries:
         width = side + frame.size * (WIDTH_OF_CHARACTER * len(text) + 1.3)
         if x > pad and x + width > frame.width - pad:
@@ -77,13 +76,6 @@ def _columns(svg: Svg, course: Course, axis: CountAxis, ends: tuple[float, float
         svg.path(d, f"f-{layer.css}")
         if layer.css == "infra":
             svg.hatched(d)
-    svg.hatched(
-        "".join(
-            f"M{number(ends[0] + place * step)} {number(axis.stop)}h{number(step)}V{number(axis.start)}"
-            f"h-{number(step)}z"
-            for place in course.lost
-        )
-    )
 
 
 def _releases(svg: Svg, course: Course, axis: CountAxis, ends: tuple[float, float]) -> None:

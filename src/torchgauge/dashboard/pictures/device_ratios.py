@@ -39,8 +39,9 @@ METHOD = (
     "that metric. If more is better, such as tokens per second, the ratio is inverted, so left is "
     "faster in every row. The whisker is the 95 % interval of the ratio, from the intervals of both "
     "sides; it is coloured if it excludes 1. The intervals cover the samples of one process, not "
-    "differences between launches. A number in doubt or without an interval has no ratio: a mark at the "
-    "edge of that side has the reason."
+    "differences between launches. The last known result stands in for a lost night for up to eight "
+    "days, with its date. A number in doubt or without an interval has no ratio: a mark at the edge of "
+    "that side has the reason."
 )
 
 
@@ -73,7 +74,7 @@ def _pairs(latest: LatestResults) -> Iterator[tuple[Column, Column]]:
 
 
 def _picture(context: SiteContext, latest: LatestResults, there: Column, here: Column) -> Picture:
-    a, b = there.device, here.device
+    a, b = latest.dated(there.device), latest.dated(here.device)
     found = [
         ratio_of_entries(
             base,
@@ -97,7 +98,8 @@ def _picture(context: SiteContext, latest: LatestResults, there: Column, here: C
     counts = counts_text(group, "faster", "slower")
     mean = chart.mean_text(group)
     says = f"{b} takes {mean} of the time of {a} (geometric mean): {counts}." if mean else f"{b}: {counts}."
-    return ratio_picture(KIND, f"devices-{device_id(b)}-{device_id(a)}", replace(chart, says=says), METHOD)
+    name = f"devices-{device_id(here.device)}-{device_id(there.device)}"
+    return ratio_picture(KIND, name, replace(chart, says=says), METHOD)
 
 
 def ratio_of_entries(base: Entry, own: Entry, metric: Metric, *, alike: bool) -> Ratio | Lack:

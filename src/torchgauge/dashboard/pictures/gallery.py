@@ -45,7 +45,7 @@ class Gallery:
 
     def of(self, kind: str) -> tuple[Picture, ...]:
         """The pictures of ``kind`` that draw something, the most telling first."""
-        return tuple(each for each in self.pictures if each.kind == kind and each.draw)
+        return tuple(each for each in self.pictures if each.kind == kind and not each.empty)
 
     @property
     def kinds(self) -> tuple[tuple[str, tuple[Picture, ...]], ...]:
@@ -54,7 +54,7 @@ class Gallery:
 
     @property
     def drawn(self) -> tuple[Picture, ...]:
-        """All that draw something."""
+        """All that are files."""
         return tuple(each for each in self.pictures if each.draw)
 
 

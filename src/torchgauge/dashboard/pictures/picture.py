@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from torchgauge.dashboard.pictures.svg import CARD, NARROW, WIDE, Drawing, Frame
+from torchgauge.dashboard.pictures.svg import CARD, NARROW, WIDE, Drawing, Frame, Svg
 from torchgauge.results import units
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Picture:
     """One picture of ``kind``; ``name`` is its file's stem.
 
     ``says`` is the sentence that it shows, ``description`` what a reader is told who does not see it, and
-    ``method`` what it rests on. ``draw`` makes the SVG for a frame; it is None where there is nothing to
-    draw, and then ``says`` says why.
+    ``method`` what it rests on. ``draw`` makes the SVG for a frame, and is None where no file is written. An
+    ``empty`` one has nothing to draw, and ``says`` says why; its file does too where its address must last.
     """
 
     kind: str
@@ -45,6 +45,7 @@ class Picture:
     method: str = ""
     numbers: Numbers = Numbers()
     draw: Callable[[Frame], Drawing] | None = None
+    empty: bool = False
 
     @property
     def page(self) -> str:
@@ -91,9 +92,16 @@ class Picture:
         return self.draw(frame)
 
 
-def nothing(kind: str, title: str, why: str) -> Picture:
-    """What stands where a picture of ``kind`` would: the reason why there is none."""
-    return Picture(kind, kind, title, why, why)
+def nothing(kind: str, title: str, why: str, lasting: str = "") -> Picture:
+    """The reason why there is no picture of ``kind``, also as the file ``lasting`` where one is embedded."""
+    draw = partial(_words, title, why) if lasting else None
+    return Picture(kind, lasting or kind, title, why, why, draw=draw, empty=True)
+
+
+def _words(title: str, says: str, frame: Frame) -> Drawing:
+    svg = Svg(frame)
+    y = svg.heading(title, says, frame.size)
+    return svg.document(frame.height or y + frame.line, title, says)
 
 
 def dated(context: SiteContext) -> str:

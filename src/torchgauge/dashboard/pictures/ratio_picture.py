@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
-from torchgauge.dashboard.pictures.picture import Numbers, Picture
+from torchgauge.dashboard.pictures.picture import Numbers, Picture, nothing
 from torchgauge.dashboard.pictures.ratio_drawing import draw_ratios
 from torchgauge.dashboard.pictures.ratios import RatioChart
 
 
 def ratio_picture(kind: str, name: str, chart: RatioChart, method: str) -> Picture:
-    """The picture of ``chart``; one that would show no ratio says so and draws nothing."""
+    """The picture of ``chart``; one that would show no ratio says so at the same address."""
     text = described(chart)
     drawn = any(group.ratios for group in chart.groups)
     lacking = "; ".join(group.lacking for group in chart.groups if group.lacks)
-    says = chart.says if drawn else f"There is no ratio to draw{f': {lacking}' if lacking else ''}."
-    return Picture(
-        kind,
-        name,
-        chart.title,
-        says,
-        text if drawn else says,
-        method,
-        _numbers(chart),
-        partial(draw_ratios, chart, description=text) if drawn else None,
-    )
+    if not drawn:
+        why = f"There is no ratio to draw{f': {lacking}' if lacking else ''}."
+        return replace(nothing(kind, chart.title, why, name), method=method, numbers=_numbers(chart))
+    draw = partial(draw_ratios, chart, description=text)
+    return Picture(kind, name, chart.title, chart.says, text, method, _numbers(chart), draw)
 
 
 def described(chart: RatioChart) -> str:

@@ -10,7 +10,8 @@ from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.views import INDUCTOR
 from torchgauge.dashboard.pictures.entry_number import interval_of, lack_of_entry, number_text
-from torchgauge.dashboard.pictures.picture import Picture, dated, nothing
+from torchgauge.dashboard.pictures.picture import Picture, nothing
+from torchgauge.dashboard.pictures.picture import dated as footer_of
 from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
 from torchgauge.dashboard.pictures.ratios import (
     Lack,
@@ -64,14 +65,15 @@ def _picture(context: SiteContext, name: str, entries: list[Entry]) -> Picture:
     for entry in sorted(entries, key=lambda each: (each.column.order, each.workload)):
         found = replace(_found(entry), label=labels[entry.workload.name])
         by_device.setdefault(entry.column.device, []).append(found)
-    groups = tuple(group_of(device, found) for device, found in by_device.items())
+    dated = context.latest.of_models().dated
+    groups = tuple(group_of(dated(device), found) for device, found in by_device.items())
     chart = RatioChart(
         f"{name} against eager",
         "slower",
         "faster",
         ("workload", "speed-up"),
         groups,
-        dated(context),
+        footer_of(context),
         ends=3,
         lacks_in_words=True,
     )

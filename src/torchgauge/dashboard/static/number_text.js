@@ -46,7 +46,8 @@ export function together(a, b) {
 export function change(ratio, half = null) {
   const percent = 100 * (ratio - 1);
   const decimals = half !== null && half < 0.1 ? 2 : Math.abs(percent) < 100 ? 1 : 0;
-  return `${percent < 0 ? MINUS : "+"}${fixed(Math.abs(percent), decimals)}%`;
+  const text = fixed(Math.abs(percent), decimals);
+  return `${/[1-9]/.test(text) ? (percent < 0 ? MINUS : "+") : ""}${text}%`;
 }
 
 /** @type {[number, string][]} */
