@@ -7,7 +7,7 @@ import pytest
 REASONS = {
     "bad_json": "Expecting property name",
     "deep_json": "recursion",
-    "a_list": "None is none of phase",
+    "a_list": "None is not one of phase",
     "unknown_phase": "'lunch' is none of",
     "unknown_event": "lunch",
     "missing_field": "missing field 'case'",

@@ -220,7 +220,7 @@ def test_a_commit_is_built_once_and_a_failure_is_said(tmp_path):
     assert subprocess.run([python, "-c", ""], check=False).returncode == 0
     assert make_build(builds, builds.builds[0], tmp_path / "made") == python
     assert (source / "log").read_text() == "good"
-    with pytest.raises(BuildFailedError, match="ended with 1"):
+    with pytest.raises(BuildFailedError, match="ended with status 1"):
         make_build(builds, builds.builds[1], tmp_path / "made")
 
 
