@@ -28,15 +28,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         DEVICE,
         metavar="NAME",
-        help="device that torchgauge's checks run on, for example D or D.1; tests that take the fixture "
-        "`torchgauge` run on each of D1,D2, or with `all` on each that is present",
+        help="device of torchgauge's checks, for example cuda or cuda.1 (index 1); tests that use the "
+        "fixture `torchgauge` accept a list such as cpu,cuda, or `all` for each device that is present",
     )
-    group.addoption(STORE, metavar="FOLDER", help="store that gets the rows of the session, as one run")
+    group.addoption(
+        STORE, metavar="FOLDER", help="store to which the results of the session are written, as one run"
+    )
     group.addoption(
         COMPARE,
         metavar="RUN",
-        help="run of the store, such as `latest`, against which rows are compared: a test that measures a "
-        "regression fails, and one that decides nothing is skipped",
+        help="run of the store, such as `latest`, with which results are compared: a test with a "
+        "regression fails, and a test without a verdict is skipped",
     )
 
 
@@ -44,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse a store where several processes of pytest-xdist would each write a run of some tests."""
     parallel = config.getoption("numprocesses", None) or os.environ.get("PYTEST_XDIST_WORKER")
     if parallel and (config.getoption(STORE) or config.getoption(COMPARE)):
-        raise pytest.UsageError(f"{STORE} and {COMPARE} keep one run of one process\n  try: pytest -n 0")
+        raise pytest.UsageError(f"{STORE} and {COMPARE} require a single pytest process\n  try: pytest -n 0")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -101,9 +101,9 @@ def _wrong(group: str, name: str, found: Any) -> str:
         each for each in GROUPS[group] if getattr_static(found, each, _wrong) is _wrong
     ]  # runs nothing
     if not _NAME.fullmatch(name):
-        return "has a name with other characters than letters, digits and _.+-"
+        return "has a name with characters other than letters, digits and _.+-"
     if isinstance(found, type):
-        return "is a class, not an object of it"
+        return "is a class, not an instance"
     if missing:
         return f"has no {', '.join(missing)}"
     return f"calls itself {found.name!r}" if found.name != name else ""
@@ -118,7 +118,7 @@ def stranger(said: str, *, hint: str = "") -> Iterator[None]:
     """
 
     def end() -> None:
-        raise TimeoutError(f"it takes longer than {PATIENCE_S:g} s")
+        raise TimeoutError(f"the plugin takes longer than {PATIENCE_S:g} s")
 
     try:
         with alarm(PATIENCE_S, end), redirect_stdout(sys.stderr), _kept_alive():
@@ -172,11 +172,11 @@ def declared_metric(name: str) -> Metric | str:
     try:
         found = load(METRIC_GROUP, name)
     except UnknownNameError:
-        return f"no package declares it under {METRIC_GROUP}"
+        return f"no installed package declares this metric under {METRIC_GROUP}"
     except InfrastructureError as error:
         return error.message
     if name in METRICS:
-        return "a package declares a metric that torchgauge has"
+        return "a package declares a metric with the name of a built-in metric"
     return (
         found
         if isinstance(found, Metric)

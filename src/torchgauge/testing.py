@@ -66,19 +66,19 @@ def make_result(case: Case, status: Status = Status.PASS, run_id: str = "run", *
 def check_suite(suite: Suite) -> list[str]:
     """What is wrong with ``suite`` on the parent side; an empty list where nothing is."""
     problems = [
-        f"it has no {member!r}: None, an empty dict and an empty tuple are valid empty values"
+        f"the suite has no {member!r}: None, an empty dict and an empty tuple are valid empty values"
         for member in ("unavailable", "environment", "notes")
         if not hasattr(suite, member)
     ]
     names = [model.name for model in suite.models()]
     if not names:
-        problems.append("it has no models")
+        problems.append("the suite has no models")
     if len(set(names)) != len(names):
         problems.append("two models share a name")
     if ":" not in suite.builder:
         problems.append(f"builder {suite.builder!r} is not module:function")
     if len(suite.digest) != 16:
-        problems.append(f"digest {suite.digest!r} has not sixteen hex digits")
+        problems.append(f"digest {suite.digest!r} does not consist of 16 hex digits")
     for model in suite.models():
         if any(character in model.name for character in ":@["):
             problems.append(f"model name {model.name!r} holds a character that separates fields of a case id")

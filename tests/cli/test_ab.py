@@ -104,7 +104,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
         ((*TOYS, "--base-config", "eager"), "--base-config and --head-config go together"),
         ((*TOYS, "--base", "/no/such/python"), "/no/such/python"),
         ((*TOYS, "--control", "--policy", "/no/such/file"), "/no/such/file"),
-        (("--resume", "/no/such/folder"), "there is no folder of a comparison"),
+        (("--resume", "/no/such/folder"), "not the folder of a comparison"),
         (("toy", "--control"), "no device was given"),
         (("nosuch", "--control", "--device", "fake"), "unknown suite 'nosuch'"),
     ],

@@ -62,8 +62,8 @@ def test_the_format_of_json_is_found_by_looking(invoke, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"{HEADER}\nfake,a,2,inf,3\n", ":2 at `speedup`: 'inf' is not a result"),
-        (f"{HEADER}\nfake,a,1e30,1.5,3\n", "at `line 2`: a value of it cannot be kept"),
+        (f"{HEADER}\nfake,a,2,inf,3\n", ":2 at `speedup`: 'inf' is not a finite number"),
+        (f"{HEADER}\nfake,a,1e30,1.5,3\n", "at `line 2`: a value cannot be stored"),
         (f"{HEADER},colour\nfake,a,2,1,3,red\n", "--ignore-columns colour"),
         ("", "is empty"),
     ],

@@ -21,7 +21,8 @@ from torchgauge.results.store import Store
 
 OLD, BEFORE, NEW = "night-000", "night-004", "night-005"
 WRITTEN = (
-    f"was written by an older torchgauge (schema version {OLDER}; this one reads version {SCHEMA_VERSION})"
+    f"was written by an older torchgauge (schema version {OLDER}; "
+    f"this torchgauge reads version {SCHEMA_VERSION})"
 )
 STORE_VERBS = (
     "blockers --device fake", "claim dashboard-speedup --device fake", f"compare {BEFORE} {NEW}", "compat",
@@ -84,8 +85,8 @@ def test_the_message_is_printed_with_what_to_do(process, nights: Path, tmp_path:
     done = process("results", "list", "--store", str(store))
     assert (done.returncode, done.stdout) == (2, "")
     assert " ".join(done.stderr.split()) == (
-        f"error: {store}/store.json {WRITTEN} try: plan and measure again in a new store; "
-        "the torchgauge that wrote it still reads it"
+        f"error: {store}/store.json {WRITTEN} try: plan and measure again in a new store, "
+        "or read this one with the older torchgauge"
     )
 
 

@@ -79,7 +79,7 @@ def test_an_operator_that_is_one_per_cent_off_fails_the_comparison(
     code, said, verdicts = ab(library, tmp_path, "--head-env", f"WRONG={wrong}", mode=mode)
     status = verdicts["status"]
     assert (code, status["verdict"]) == (1, "outputs_differ"), said
-    assert "off base's float64, and base's own" in status["reason"]
+    assert "from base's float64 result, base's own dtype by" in status["reason"]
     assert "Regression: 1 with other outputs" in said
     assert "status: outputs differ" in said
     assert (verdicts["latency"]["verdict"], verdicts["latency"]["ratio"]) == ("not_comparable", None)
@@ -95,7 +95,7 @@ def test_a_build_that_rounds_otherwise_is_not_accused(library: Path, tmp_path: P
 def test_sides_with_other_weights_are_not_compared_and_it_says_so(library: Path, tmp_path: Path) -> None:
     """Nobody is accused of what the seed explains."""
     _, said, verdicts = ab(library, tmp_path, "--head-env", "WRONG=start")
-    reason = "outputs were not compared: base and head begin with other weights or inputs"
+    reason = "outputs were not compared: base and head begin with different weights or inputs"
     assert (verdicts["status"]["verdict"], verdicts["status"]["reason"]) == ("unchanged", reason), said
     assert reason in said
     assert verdicts["latency"]["ratio"]

@@ -112,7 +112,13 @@ def test_broken_extension_is_listed_with_cause_and_remedy() -> None:
     [
         ("npu", None, (), Why.PACKAGE_MISSING, "package torch-npu is not installed"),
         ("npu", None, (("torch_npu", "2.9.0"),), Why.NOT_BUILT, "did not load it"),
-        ("cuda", Availability("cuda", False, 0), (), Why.NOT_BUILT, "torch 2.13.0 is not built for it"),
+        (
+            "cuda",
+            Availability("cuda", False, 0),
+            (),
+            Why.NOT_BUILT,
+            "torch 2.13.0 is not built for this device",
+        ),
         ("cuda", Availability("cuda", True, 0, "Found no driver"), (), Why.NO_DEVICE, "Found no driver"),
     ],
 )

@@ -44,6 +44,6 @@ def test_conformance_names_each_broken_promise() -> None:
     """Every broken promise is one sentence, and one that raises does not hide the next."""
     found = "\n".join(check_session(BadSession()))
     assert "synchronize: raised RuntimeError: no wait" in found
-    assert "peak memory: absent with the reason" in found
+    assert "peak memory: returned Absent with a reason" in found
     assert "out of memory: ValueError('out of memory') must not be classified as out of memory" in found
     assert "telemetry: device.clock_hz is nan" in found

@@ -80,7 +80,7 @@ def test_an_extension_that_ends_the_process_is_survived_without_it(
     }
     assert found.trials[0].trouble is not None
     assert "SIGSEGV" in found.trials[0].trouble.cause
-    assert "nothing to hide" in found.trials[-1].how
+    assert "not tried: the device has no visibility variable" in found.trials[-1].how
 
 
 def test_the_command_ends_with_1_where_torch_does_not_survive(npusim_path: str, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_too_little_time_is_undecided() -> None:
     """The reason names what was missing."""
     found = tg.compare(product, product, args=(X,), max_time_s=0.1)
     assert found.verdict is Verdict.UNDECIDED
-    assert found.reason == "1 usable part, and at least 3 are needed: 0.1 s were over"
+    assert found.reason == "1 usable part, and at least 3 are needed: the limit of 0.1 s was reached"
 
 
 def test_parts_that_were_not_enough_are_counted() -> None:
@@ -115,7 +115,7 @@ def test_an_interrupt_keeps_what_was_measured() -> None:
 
     found = tg.compare(interrupted, interrupted, args=(X,), tolerance=1e-6, max_time_s=600)
     assert found.notes[-1] == "interrupted: the result has the samples measured so far"
-    assert "were over" not in found.reason
+    assert "was reached" not in found.reason
     assert found.calls > 0
 
 

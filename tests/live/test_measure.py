@@ -255,7 +255,7 @@ def test_without_plotly_the_message_names_it(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: quick("mine.py", X), "'mine.py' is a name"),
+        (lambda: quick("mine.py", X), "'mine.py' is the name of a model"),
         (lambda: quick(3, X), "a int cannot be called"),
         (lambda: quick(small(), X, configs="eager"), "is not a list of names"),
         (lambda: quick(small(), X, configs=[]), "is not a list of names"),

@@ -65,9 +65,9 @@ def test_both_clocks_that_lie_alike_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("clock", "words"),
     [
-        ("microseconds", "as if they counted microseconds where PyTorch asks for milliseconds"),
-        pytest.param("nanoseconds", "as if they counted nanoseconds", marks=pytest.mark.full),
-        pytest.param("seconds", "as if they counted seconds", marks=pytest.mark.full),
+        ("microseconds", "elapsed_time seems to return microseconds instead of milliseconds"),
+        pytest.param("nanoseconds", "elapsed_time seems to return nanoseconds", marks=pytest.mark.full),
+        pytest.param("seconds", "elapsed_time seems to return seconds", marks=pytest.mark.full),
         ("zero", "events gave 0.0 s for work that took"),
         pytest.param("backwards", "events gave -0.", marks=pytest.mark.full),
         pytest.param("fast", "events gave 0.", marks=pytest.mark.full),

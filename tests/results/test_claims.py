@@ -105,7 +105,7 @@ def test_fewer_models_than_the_minimum_decide_nothing_and_it_is_said(tmp_path):
     answer = ask(made.claim(minimum=100), path)
     assert answer.verdict is Verdict.UNDECIDED
     assert answer.why == (
-        "50 models of the 100 that the claim requires; these models alone would give the verdict supported"
+        "50 of the 100 models that the claim requires; these models alone would give the verdict supported"
     )
 
 
@@ -162,7 +162,7 @@ def test_another_model_than_the_named_one_is_not_counted(tmp_path):
         assert answer.counts == {"yes": 1, "not comparable": 2}
         assert answer.n == 1
         reasons = {each.model: each.reason for each in answer.members}
-        said = "another model than its name: 36 built, 1,000 declared"
+        said = "the built model is not the named one: 36 built, 1,000 declared"
         assert (reasons["small"], reasons["broken"]) == (said, said)
 
 
@@ -254,7 +254,7 @@ def test_memory_compression_is_eager_over_this_configuration(tmp_path):
     answer = ask(made.claim(Aggregation.GEOMEAN, measure="memory_compression"), path)
     assert (answer.estimate, answer.n) == (pytest.approx(1.5), 1)
     reasons = {each.model: each.reason for each in answer.members}
-    assert reasons["alone"] == "eager was not measured beside it"
+    assert reasons["alone"] == "eager was not measured in the same run or environment"
     assert reasons["sick"] == "eager: oom"
 
 
@@ -279,7 +279,10 @@ def test_one_version_of_torch_answers_and_the_others_are_named(tmp_path):
     answer = ask(made.claim(), path, made.listing("a", "b"))
     assert answer.counts == {"yes": 1, "not measured": 1}
     assert answer.where[0].torch == ("2.9.0",)
-    assert "torch 2.9.0 was measured last; there is also 2.8.0+cpu: --torch selects one" in answer.notes
+    assert (
+        "torch 2.9.0 was measured last and is used; also measured: 2.8.0+cpu. Try: --torch VERSION"
+        in answer.notes
+    )
     here = made.claim(select=Select(suites=("zoo",), system="Linux"))
     assert ask(here, path, made.listing("a", "b")).counts == {"yes": 1, "not measured": 1}
     older = made.claim(select=Select(suites=("zoo",), torch="2.8.0"))
@@ -455,7 +458,7 @@ def test_small_models_do_not_pose_as_full_ones(tmp_path):
     path = made.store_of(tmp_path / "store", rows)
     answer = ask(made.claim(), path)
     assert answer.counts == {"yes": 2}
-    assert "1 model has rows of size full, which are not counted: --size full" in answer.notes
+    assert "1 model has rows of size full, which are not counted. Try: --size full" in answer.notes
     full = ask(made.claim(select=Select(suites=("zoo",), size="full")), path, made.listing("a", "b"))
     assert full.counts == {"no": 1, "not measured": 1}
     assert "--size full" in full.commands[0]

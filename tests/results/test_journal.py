@@ -49,11 +49,11 @@ def fill(path: Path, build, count: int = 4, **changes) -> list[str]:
 def test_a_second_result_of_a_case_is_refused(path, build):
     """No row is doubled: not in one batch, not in a later one, not after reopening."""
     with Journal.open(path) as journal:
-        with pytest.raises(ValueError, match="has its result already"):
+        with pytest.raises(ValueError, match="already has a result"):
             journal.append(Kind.RESULT, [build.result(), build.result()])
         journal.append(Kind.RESULT, [build.result()])
     with Journal.open(path) as journal:
-        with pytest.raises(ValueError, match="has its result already"):
+        with pytest.raises(ValueError, match="already has a result"):
             journal.append(Kind.RESULT, [build.result()])
         assert journal.done == (build.case().key,)
     assert models(path) == ["linear"]
@@ -177,7 +177,7 @@ def test_a_missing_line_is_damage(path, build):
     fill(path, build)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:1] + lines[2:]))
-    with pytest.raises(DamagedJournalError, match=r":2: .*line number is 3"):
+    with pytest.raises(DamagedJournalError, match=r":2: .*the line records the number 3"):
         Journal.open(path)
 
 

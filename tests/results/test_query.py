@@ -67,7 +67,7 @@ def test_an_empty_store_answers_with_no_rows(store):
         ("duration_s>long", "'long' is not a value for duration_s"),
         ("unexpected=maybe", "true or false"),
         ("started_at>yesterday", "2025-01-31"),
-        ("modifiers>1", "has no order"),
+        ("modifiers>1", "cannot be ordered"),
         ("duration_s>", "value is empty"),
     ],
 )

@@ -205,7 +205,7 @@ def test_rows_win_over_declarations(tmp_path):
     declared = made.declarations(tmp_path / "v.yaml", features__int4=1, testing__unit=6)
     found = scorecards([store], ["other"], [declared]).cards[0].card
     assert told(found, "features.int4") == ("measured", 0, 0)
-    assert item(found, "features.int4").note == "declared: 1, but rows contradict it"
+    assert item(found, "features.int4").note == "declared: 1, but measured rows contradict this"
     assert told(found, "testing.unit") == ("measured", 4, 4)
 
 

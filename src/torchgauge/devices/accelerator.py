@@ -64,7 +64,7 @@ class AcceleratorSession:
         except RuntimeError as error:
             raise InfrastructureError(
                 f"device {self._name!r}: torch {torch.__version__} does not recognise "
-                f"it: {first_line(error)}",
+                f"this device type: {first_line(error)}",
                 hint=self.provision.install
                 or "install the package that provides it, and leave TORCH_DEVICE_BACKEND_AUTOLOAD on",
             ) from error

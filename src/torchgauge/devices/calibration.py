@@ -76,7 +76,7 @@ def product(session: DeviceSession, dtype: str, samples: int) -> tuple[Measureme
         except HOOK_ERRORS as error:
             if session.is_oom(error) or session.is_lost(error):
                 raise
-            raise PartAbsentError(f"no matrix product in {dtype}: {first_line(error)}") from error
+            raise PartAbsentError(f"matrix multiplication in {dtype} failed: {first_line(error)}") from error
     size, times = product_times(session, dtype, samples)
     rates = [2 * size**3 / seconds for seconds in times]
     return (Measurement("gemm_flops", "FLOP/s", tuple(rates), provenance=f"n = {size}; {SYNCHRONISED}"),)
@@ -167,7 +167,7 @@ def host_clock(session: DeviceSession, dtype: str, samples: int) -> tuple[Measur
         if later:
             steps.append(min(later))
     if not steps:
-        raise WrongPartError("a thousand readings of the host's clock did not differ")
+        raise WrongPartError("1000 successive readings of perf_counter are equal")
     return (Measurement("clock_resolution_s", "s", tuple(steps), provenance="successive perf_counter"),)
 
 
@@ -203,7 +203,7 @@ def _pinned(host: Any, session: DeviceSession) -> Any:
     except HOOK_ERRORS as error:
         raise PartAbsentError(f"no page-locked memory: {first_line(error)}") from error
     if not found.is_pinned():
-        raise PartAbsentError(f"pin_memory() gives memory that is not page-locked for {session.name}")
+        raise PartAbsentError(f"pin_memory() returned memory that is not page-locked for {session.name}")
     return found
 
 
@@ -243,7 +243,7 @@ def _smallest_step(session: DeviceSession, add: Callable[[], object]) -> float:
         if seconds > 0:
             return seconds
         count = max(1, 2 * count)
-    raise ClockContradictionError(f"events around {LONGEST_ROW} operators show no time")
+    raise ClockContradictionError(f"events around {LONGEST_ROW} operators measured 0 s")
 
 
 def _agreement(session: DeviceSession, add: Callable[[], object], resolution: float) -> Span:
@@ -264,7 +264,7 @@ def _agreement(session: DeviceSession, add: Callable[[], object], resolution: fl
     wall = time.perf_counter() - began
     within, whole = inner.elapsed_s(), outer.elapsed_s()
     if within < 0 or within > whole + resolution:
-        shown = f"events show {within:.6f} s within a block of {whole:.6f} s"
+        shown = f"events measured {within:.6f} s inside a block that took {whole:.6f} s"
         raise ClockContradictionError(f"{shown}: not monotonic")
     return launched(whole, submitting, wall)
 

@@ -100,7 +100,7 @@ class Closer:
         if found != self._count:
             self._mark, self._count = torch.zeros_like(self._mark), 0
             raise ClockContradictionError(
-                f"a copy to the host gave {found:g} where the device counted {self._count}"
+                f"a counter on the device reads {found:g} on the host after {self._count} increments"
             )
         return seconds
 
@@ -136,8 +136,8 @@ def refuse_early_end(block: Callable[[], tuple[float, float]]) -> None:
             return
     wall, late = median(each for each, _ in seen), median(each for _, each in seen)
     raise ClockContradictionError(
-        f"synchronize does not wait: it returned {_ms(wall)} after a block began, and a value that the block "
-        f"computes was there {_ms(late)} later (median of {counted(len(seen), 'block')})"
+        f"synchronize does not wait: it returned {_ms(wall)} after a block began, and the block's result "
+        f"reached the host {_ms(late)} later (median of {counted(len(seen), 'block')})"
     )
 
 

@@ -57,7 +57,7 @@ def _events(session: DeviceSession) -> Violations:
     timer = session.event_timer()
     if timer is None:
         if not session.notes:
-            yield "None, without a note that gives the reason"
+            yield "returned None without a note that gives the reason"
         return
     for _ in range(2):
         timer.start()
@@ -67,7 +67,7 @@ def _events(session: DeviceSession) -> Violations:
         if not (math.isfinite(seconds) and seconds >= 0):
             yield f"elapsed_s gave {seconds!r}"
     if session.event_timer() is timer:
-        yield "the same timer was given twice"
+        yield "two calls returned the same timer"
 
 
 def _peak_memory(session: DeviceSession) -> Violations:
@@ -77,16 +77,16 @@ def _peak_memory(session: DeviceSession) -> Violations:
     del held
     if isinstance(reading, Absent):
         if not reading.reason or "\n" in reading.reason:
-            yield f"absent with the reason {reading.reason!r}, which is not a single line"
+            yield f"returned Absent with a reason that is not a single line: {reading.reason!r}"
         if not session.notes:
-            yield "absent, without a note that gives the reason"
+            yield "returned Absent without a note that gives the reason"
     elif isinstance(reading, MemoryReading):
         if not reading.provenance:
             yield "no provenance"
         if reading.bytes <= 0:
-            yield f"{reading.bytes} B: a counter that does not count must be Absent"
+            yield f"returned {reading.bytes} B: a device without a working counter must return Absent"
         elif session.torch_device is not None and reading.bytes < PROBE_BYTES:
-            yield f"{reading.bytes} B while {PROBE_BYTES} B were held"
+            yield f"returned {reading.bytes} B while {PROBE_BYTES} B were allocated"
     else:
         yield f"gave {reading!r}"
 
@@ -104,7 +104,7 @@ def _seed(session: DeviceSession) -> Violations:
     first = _draw(session)
     session.set_rng_state(state)
     if _draw(session) != first:
-        yield "a restored state gave other random numbers"
+        yield "random numbers differ after the generator state was restored"
 
 
 def _out_of_memory(session: DeviceSession) -> Violations:
@@ -130,7 +130,7 @@ def _lost_device(session: DeviceSession) -> Violations:
         if session.is_lost(error):
             yield f"{error!r} must not be classified as a lost device"
     if session.torch_device is not None and not session.is_lost(RuntimeError("device lost")):
-        yield "a device lost is not recognised"
+        yield "RuntimeError('device lost') is not classified as a lost device"
 
 
 def _autocast(session: DeviceSession) -> Violations:
@@ -145,7 +145,7 @@ def _autocast(session: DeviceSession) -> Violations:
         with torch.autocast(session.torch_device.type, dtype=getattr(torch, name)):
             found = (block @ block).dtype
         if found is not getattr(torch, name):
-            yield f"a matrix product under {name} gave {found}"
+            yield f"a matrix multiplication under autocast to {name} returned {found}"
 
 
 def _configurations(session: DeviceSession) -> Violations:
@@ -162,7 +162,7 @@ def _fingerprint(session: DeviceSession) -> Violations:
         yield "says nothing"
     if first != second:
         changed = sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
-        yield f"changes between two calls: {', '.join(changed)}"
+        yield f"two calls differ in: {', '.join(changed)}"
     yield from _not_scalars(first)
 
 

@@ -31,7 +31,7 @@ class CpuSession(AcceleratorSession):
         if index != 0:
             raise InfrastructureError(
                 f"device {name!r} has one device: there is no index {index}",
-                hint="name it without an index; threads and pinning choose its cores",
+                hint=f"pass {name} without an index; threads and pinning choose the cores",
             )
         super().__init__(name, index, torch_type="cpu")
 
@@ -40,7 +40,7 @@ class CpuSession(AcceleratorSession):
 
     def event_timer(self) -> EventTimer | None:
         """None: an event would read the same clock as the host."""
-        self._note("events", "the CPU has none; wall time is device time")
+        self._note("events", "the CPU has no timing events; wall time is device time")
         return None
 
     def reset_peak_memory(self) -> None:

@@ -37,9 +37,9 @@ def _environment(device: Device) -> Violations:
     fixed, one, two = device.environment(()), device.environment((0,)), device.environment((2, 5))
     for variables in (fixed, one, two):
         if not all(isinstance(text, str) for pair in variables.items() for text in pair):
-            yield f"{variables!r} is not a mapping of texts"
+            yield f"{variables!r} is not a mapping of strings to strings"
     if fixed.items() - two.items():
-        yield "the choice of an index drops a fixed variable"
+        yield "environment() with two indices drops a variable that it sets without an index"
     chosen = {name: value for name, value in two.items() if name not in fixed}
     if len(chosen) > 1 or any(value != "2,5" for value in chosen.values()):
         yield f"indices 2 and 5 became {chosen!r}"
@@ -50,7 +50,7 @@ def _provision(device: Device) -> Violations:
     if not isinstance(provision, Provision):
         yield f"provision is {provision!r}"
     elif device.torch_type not in (None, "cpu") and not provision.install:
-        yield "no command to install it"
+        yield "provision has no install command"
 
 
 def _session_reference(device: Device) -> Violations:

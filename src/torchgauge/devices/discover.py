@@ -125,7 +125,7 @@ def find_device(
     if any(_alike(name, item.name) for item in report.extensions):
         raise InfrastructureError(f"device {name!r} is broken: {cause}", hint=fix)
     packages = ", ".join(sorted({item.package or item.name for item in report.extensions}))
-    maybe = f", or of {packages}, which does not load" if packages else ""
+    maybe = f", or a device of {packages}, which failed to load" if packages else ""
     listed = ", ".join(sorted(known))
     hint = f"one of: {listed}{maybe}. The search for other devices failed: {cause}; {fix}"
     raise UnknownNameError("device", name, known, hint=hint)
@@ -209,7 +209,7 @@ def _why_not(device: Device, report: ProbeReport) -> tuple[Presence, Why, str, s
     usable = report.usable or report
     version = usable.torch.version if usable.torch is not None else "?"
     if not _built(device, report):
-        reason = f"torch {version} is not built for it"
+        reason = f"torch {version} is not built for this device"
         silent = dict(report.silent)
         if installed and installed in silent:
             reason = without_entry(installed, silent[installed])

@@ -76,7 +76,7 @@ def diagnose(
         for check in _hang(python, entry, timeout, environment)
     ]
     if absent:
-        message = f"not here: {', '.join(entry.name for entry in absent)}"
+        message = f"not on this machine: {', '.join(entry.name for entry in absent)}"
         checks.append(Check("other devices", CheckState.OK, message, "torchgauge devices prints the reason"))
     if device is not None and all(entry.name != device for entry in devices):
         known = UnknownNameError("device", device, (entry.name for entry in devices))
@@ -91,7 +91,7 @@ def _python(report: ProbeReport) -> Check:
         return Check("python", CheckState.FAIL, report.trouble.cause, report.trouble.fix)
     if release(report.version) < OLDEST_PYTHON:
         message = f"Python {report.version} is too old for a worker"
-        return Check("python", CheckState.FAIL, message, "name a Python 3.10 or later with --python PATH")
+        return Check("python", CheckState.FAIL, message, "pass --python PATH of a Python 3.10 or later")
     return Check("python", CheckState.OK, f"Python {report.version}")
 
 
@@ -108,7 +108,12 @@ def _torch(report: ProbeReport) -> Check:
             "torch", CheckState.FAIL, f"{message}: too old", f"{report.python} -m pip install -U torch"
         )
     if build.debug:
-        return Check("torch", CheckState.WARN, f"{message}: a debug build", "its times are meaningless")
+        return Check(
+            "torch",
+            CheckState.WARN,
+            f"{message}: a debug build",
+            "install a release build: times of a debug build are meaningless",
+        )
     return Check("torch", CheckState.OK, message)
 
 
@@ -132,7 +137,7 @@ def _torchvision(report: ProbeReport) -> Check:
     if problem:
         flavour = usable.torch.flavour if usable.torch is not None else "?"
         fix = f"install the torchvision that was built for this torch ({flavour})"
-        message = f"its operators do not load: {problem}; models that need none of them still run"
+        message = f"torchvision's operators do not load: {problem}; models that use none of them still run"
         return Check("torchvision", CheckState.WARN, message, fix)
     return Check("torchvision", CheckState.OK, f"torchvision {dict(report.packages)['torchvision']}")
 
@@ -159,7 +164,7 @@ def _compiler(devices: list[DeviceReport]) -> Check:
 def _memory() -> Check:
     available = available_memory()
     if available is None:
-        return Check("memory", CheckState.OK, "cannot be read on this system")
+        return Check("memory", CheckState.OK, "available memory cannot be read on this system")
     state = CheckState.OK if available >= MEMORY_WANTED else CheckState.WARN
     fix = "" if state is CheckState.OK else "end other programs, or choose small models"
     return Check("memory", state, f"{available / GIB:.1f} GiB available", fix)
@@ -169,7 +174,7 @@ def _disk() -> Check:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     state = CheckState.OK if free >= DISK_WANTED else CheckState.WARN
-    fix = "" if state is CheckState.OK else "make room, or point TMPDIR elsewhere"
+    fix = "" if state is CheckState.OK else "free disk space, or set TMPDIR to a folder on another disk"
     return Check("disk", state, f"{free / GIB:.1f} GiB free for temporary files", fix)
 
 
@@ -178,10 +183,10 @@ def _load() -> Check:
     try:
         load = os.getloadavg()[0]
     except (AttributeError, OSError):
-        return Check("load", CheckState.OK, "cannot be read on this system")
+        return Check("load", CheckState.OK, "the load average cannot be read on this system")
     message = f"load {load:.1f} on {counted(cores, 'core')}"
     if load > 0.5 * cores:
-        return Check("load", CheckState.WARN, message, "wait for other work to end: it widens every interval")
+        return Check("load", CheckState.WARN, message, "end other programs: load widens confidence intervals")
     return Check("load", CheckState.OK, message)
 
 

@@ -264,7 +264,7 @@ def likely_unit(shown: float, took: float) -> str:
     """What events seem to count that show ``shown`` for what ``took`` so long; "" where nobody can say."""
     for ratio, unit in UNITS:
         if 0.7 * ratio <= shown / took <= 1.1 * ratio:
-            return f": as if they counted {unit} where PyTorch asks for milliseconds"
+            return f": elapsed_time seems to return {unit} instead of milliseconds"
     return ""
 
 

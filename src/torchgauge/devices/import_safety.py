@@ -92,9 +92,14 @@ def import_safety(
     }
     untried = {}
     if not extensions:
-        untried[Way.NO_PACKAGE] = "no extension to hide: the device is part of torch itself or not installed"
+        untried[Way.NO_PACKAGE] = (
+            "not tried: the device has no extension package, or the package is not installed"
+        )
     if not hidden:
-        untried[Way.NO_STACK] = f"nothing to hide: no variable that shows devices, and no {LIBRARY_PATH}"
+        untried[Way.NO_STACK] = (
+            "not tried: the device has no visibility variable (such as CUDA_VISIBLE_DEVICES), "
+            f"and {LIBRARY_PATH} is not set"
+        )
     reports: dict[Way, list[ProbeReport]] = {way: [] for way in ways if way not in untried}
     reports[Way.AS_IT_IS].append(first)
     for _ in range(ROUNDS):
@@ -158,7 +163,13 @@ def _trouble(report: ProbeReport) -> Trouble | None:
     """What went wrong: torch was imported where only the exit did not end well."""
     if not report.ok:
         return report.trouble
-    return Trouble(report.exit_problem, "end the process", (), "", "look at what is done at exit (atexit)")
+    return Trouble(
+        report.exit_problem,
+        "end the process",
+        (),
+        "",
+        "check the atexit handlers of torch and its extensions",
+    )
 
 
 def _with_fixes(trials: tuple[ImportTrial, ...], extensions: Sequence[Extension]) -> tuple[ImportTrial, ...]:
@@ -171,6 +182,6 @@ def _with_fixes(trials: tuple[ImportTrial, ...], extensions: Sequence[Extension]
         fix = trial.trouble.fix
         if Way.NO_AUTOLOAD in survived and trial.way is not Way.NO_PACKAGE:
             who = _packages(extensions) or "the extension"
-            fix = f"{AUTOLOAD_VARIABLE}=0 keeps torch usable; in {who}, warn where the stack is missing"
+            fix = f"set {AUTOLOAD_VARIABLE}=0 to use torch; a fix in {who}: warn, not raise, without a driver"
         fixed.append(replace(trial, trouble=replace(trial.trouble, fix=fix)))
     return tuple(fixed)

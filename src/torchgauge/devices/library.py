@@ -69,7 +69,9 @@ def shadows(names: Iterable[str]) -> list[str]:
         if hidden:
             sentences.append(f"{name} in {source.parent} hides {name} in {hidden[0]}")
         elif owner is not None and not _belongs(owner, source):
-            sentences.append(f"{name} in {source.parent} is not the installed {name} {owner.version}")
+            sentences.append(
+                f"{name} is imported from {source.parent}, not from the installed {name} {owner.version}"
+            )
     return sentences
 
 

@@ -34,7 +34,7 @@ class MpsSession(AcceleratorSession):
 
     def peak_memory(self) -> Union[MemoryReading, Absent]:
         """Absent: ``torch.mps`` gives current bytes only."""
-        reason = "Metal counts no peak, only what is allocated now"
+        reason = "Metal reports only the memory allocated now, not a peak"
         self._note("peak memory", reason)
         return Absent(reason)
 

@@ -37,7 +37,10 @@ class NpuSession(PrivateUse1Session):
         for name in ("conv", "matmul"):
             switches = getattr(hooks.device_module(self._torch_type), name, None)
             if switches is None:
-                self._note(f"precision {name}", f"there is no torch.{self._torch_type}.{name} to pin")
+                self._note(
+                    f"precision {name}",
+                    f"torch.{self._torch_type}.{name} does not exist, so its precision is not pinned",
+                )
                 continue
             switches.allow_hf32 = False
 

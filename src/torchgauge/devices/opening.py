@@ -22,13 +22,13 @@ def refuse_absent(name: str, torch_type: str, index: int, provision: Provision) 
     who = f"device {name!r}"
     if not found.built:
         raise InfrastructureError(
-            f"{who}: torch {torch.__version__} is not built for it",
+            f"{who}: torch {torch.__version__} is not built for this device",
             hint=provision.install or "torchgauge devices prints the missing part",
         )
     if found.count == 0:
         said = f": {found.problem}" if found.problem else ""
         raise InfrastructureError(
-            f"{who}: torch {torch.__version__} is built for it, but found none{said}",
+            f"{who}: torch {torch.__version__} is built for this device, but found none{said}",
             hint=f"{provision.tool} lists the driver's devices" if provision.tool else "check its driver",
         )
     if index >= found.count:

@@ -218,7 +218,9 @@ def probe_once(
             return replace(
                 empty,
                 wall_s=time.perf_counter() - began,
-                trouble=Trouble(cause, "start the interpreter", (), "", "name a Python with --python PATH"),
+                trouble=Trouble(
+                    cause, "start the interpreter", (), "", "pass --python PATH of a working Python"
+                ),
             )
         if not hanging or hanging in unanswered:
             return replace(_report_of(empty, stages, ending), wall_s=time.perf_counter() - began)
@@ -347,7 +349,7 @@ def _absorb(report: ProbeReport, stage: str, data: Any) -> ProbeReport:
 
 def _no_python(report: ProbeReport, ending: Ending) -> Trouble:
     how = how_it_ended(ending)
-    fix = "name a Python 3.10 or later with --python PATH"
+    fix = "pass --python PATH of a Python 3.10 or later"
     return Trouble(
         f"{report.python} could not run the device probe, which {how}",
         "start the interpreter",

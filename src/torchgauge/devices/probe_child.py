@@ -115,7 +115,7 @@ def _availabilities(accelerator: str | None) -> list[dict[str, Any]]:
 
 def _compile(report: IO[str], installed: Any, torch_types: list[str]) -> None:
     compilers = _sibling("compilers")
-    _write(report, "begin", "list what torch.compile supports")
+    _write(report, "begin", "list the working backends of torch.compile")
     vendors = [point["name"] for point in installed.extensions(installed.COMPILE_GROUP)]
     for torch_type in torch_types:
         backends = ["inductor", "aot_eager", *vendors]

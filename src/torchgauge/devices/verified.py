@@ -74,7 +74,7 @@ def read(path: Path) -> dict[str, Verified]:
         if (entry.date == "never") == bool(entry.machine):
             raise DataFileError(
                 str(path),
-                "a date requires a machine, and `never` must not have one",
+                "an entry with a date requires a machine; an entry with date `never` must not have one",
                 field=f"devices.{name}",
             )
     return {name: Verified(entry.date, entry.machine, entry.note) for name, entry in found.devices.items()}

@@ -52,7 +52,7 @@ PART_BLOCKS = 16
 """ABBA blocks of a part: a quarter of a second, where a step is shorter than a block."""
 SLOW_PART_S = 1.0
 """Seconds of a part of slow steps, unless its fewest ABBA blocks last longer."""
-ENDED = "the run ended first"
+ENDED = "the run ended before a verdict"
 """What the judge says of a pair whose time was over before it had enough parts."""
 _WORDS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster"}
 
@@ -102,7 +102,7 @@ class LiveComparison:
         shown = "" if self.ratio is None else units.interval(self.ratio, self.low, self.high, "ratio")
         lines = [f"new against old: {word}{', ' if shown else ''}{shown}"]
         if self.old is not None and self.new is not None:
-            times = f"old {units.quantity(self.old, 's')}, new {units.quantity(self.new, 's')} a call"
+            times = f"old {units.quantity(self.old, 's')}, new {units.quantity(self.new, 's')} per call"
             lines.append(
                 f"  {times} ({self.estimator.replace('_', ' ')}); {counted(self.calls, 'call')} "
                 f"in {counted(self.parts, 'part')} on {self.device}"
@@ -192,13 +192,13 @@ class _Comparing:
                 while (wanted := self.judge.wanted()) and not interrupted:
                     interrupted = self._part(recorders, wanted[0])
         except KeyboardInterrupt:
-            interrupted = "interrupted while it warmed up"
+            interrupted = "interrupted during warm-up"
         verdicts = {each.metric: each for each in self.judge.verdicts()}
         found = verdicts["latency"]
         tail = verdicts.get("latency_tail")
         if tail is not None and tail.verdict is Verdict.REGRESSION:
             notes = [*notes, f"new has more slow calls: {tail.reason}"]
-        ended = "it was interrupted" if interrupted else f"{self.max_time_s:g} s were over"
+        ended = "it was interrupted" if interrupted else f"the limit of {self.max_time_s:g} s was reached"
         reason = found.reason.replace("launches", "parts").replace("launch", "part").replace(ENDED, ended)
         return self._told(replace(found, reason=reason), [*notes, *([interrupted] if interrupted else [])])
 

@@ -26,7 +26,7 @@ from torchgauge.records import Measurement, Outcome, Phase, absent
 from torchgauge.suites.losses import loss_in
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
-ELSEWHERE = "it requires a separate process: use `torchgauge run`"
+ELSEWHERE = "this metric requires a separate process: use `torchgauge run`"
 """Why a metric is absent that other objects of the calling process would enter."""
 
 
@@ -114,5 +114,5 @@ class LiveRun(GroupRun):
         if isinstance(reading, Absent):
             on_host = self.session.torch_device.type == HOST
             return absent("peak_memory", ELSEWHERE if on_host else reading.reason)
-        held = f"{reading.provenance}, above the process's memory before the case"
+        held = f"{reading.provenance}, minus the memory in use before the case"
         return single("peak_memory", float(max(0, reading.bytes - self._held)), held)

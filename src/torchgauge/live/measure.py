@@ -123,8 +123,8 @@ def _check(model: Any, mode: str, configs: Sequence[str], dtype: str | None) -> 
     """Raise :class:`UsageError` for what cannot be measured by anyone."""
     if isinstance(model, (str, Path)):
         raise UsageError(
-            f"measure: {str(model)!r} is a name and not an object of this process",
-            hint=f"isolated=True, or torchgauge run {model}",
+            f"measure: {str(model)!r} is the name of a model, not a module or function",
+            hint=f"pass isolated=True, or use torchgauge run {model}",
         )
     if not callable(model):
         raise UsageError(
@@ -186,7 +186,8 @@ def _copied(module: Any, args: Any, kwargs: Any, session: DeviceSession, workloa
         if training or moved or any(part.training for part in module.modules()):
             raise UsageError(
                 f"measure: {type(module).__name__} cannot be copied, so measuring would change it: {why}",
-                hint="measure it in inference where it is, after model.eval(), or give it a __deepcopy__",
+                hint="move the model to its device and dtype, call model.eval() and measure inference; "
+                "or define __deepcopy__",
             ) from error
         return BuiltWorkload(module, args, kwargs, facts={IN_PLACE: why})
     without_compiled_parts(copied.module)

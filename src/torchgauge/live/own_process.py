@@ -62,7 +62,9 @@ def device_of(*values: Any) -> str:
     places = {tensor.device for tensor in (*held, *given) if tensor.device.type not in (HOST, "meta")}
     if len(places) > 1:
         named = ", ".join(sorted(map(str, places)))
-        raise UsageError(f"tensors are on several devices: {named}", hint='device="NAME" names the timed one')
+        raise UsageError(
+            f"tensors are on several devices: {named}", hint='pass device="NAME", the device to time'
+        )
     return next((f"{place.type}.{place.index or 0}" for place in places), HOST)
 
 

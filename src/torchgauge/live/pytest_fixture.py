@@ -105,7 +105,7 @@ class LiveTest:
         open_ = [each for each in verdicts if each.verdict in verdict_words.SILENT]
         if open_ or (self._own and not verdicts):
             said = _listed(open_) if open_ else "the run has no row of this test"
-            pytest.skip(f"not decided against run {self._tests.base}: {said}")
+            pytest.skip(f"no verdict against run {self._tests.base}: {said}")
 
 
 def devices_of(option: str | None) -> list[str | None]:
@@ -130,7 +130,7 @@ def _alone() -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise InfrastructureError(
-            f"{path}: {error.strerror}", hint="TMPDIR names a folder of yours"
+            f"{path}: {error.strerror}", hint="set TMPDIR to a folder that you own"
         ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

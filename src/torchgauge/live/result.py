@@ -145,9 +145,7 @@ class LiveResult:
         found = [(row, summary) for row in self.rows if (summary := summary_of(row, metric)) is not None]
         shown = [(row, s, s.median) for row, s in found if s.median is not None]
         if not shown:
-            raise UsageError(
-                f"no row has a number of {metric!r}", hint="print the result: it has the reasons"
-            )
+            raise UsageError(f"no row has a value of {metric!r}", hint="print the result to see the reasons")
         ups = [(summary.high or median) - median for _, summary, median in shown]
         downs = [median - (summary.low or median) for _, summary, median in shown]
         error = {"type": "data", "symmetric": False, "array": ups, "arrayminus": downs}
@@ -163,7 +161,7 @@ class LiveResult:
 
 def load(path: str | Path) -> LiveResult:
     """Return the result that :meth:`LiveResult.save` wrote to ``path``; raises :class:`DataFileError`."""
-    return read_record(LiveResult, path, "name a file that result.save() has written")
+    return read_record(LiveResult, path, "pass a file that result.save() wrote")
 
 
 def keep(store: str | Path, results: Sequence[LiveResult]) -> str:
@@ -180,7 +178,7 @@ def keep(store: str | Path, results: Sequence[LiveResult]) -> str:
         raise UsageError("the result has no row to save", hint="measure something first")
     twice = next((row.case_id for i, row in enumerate(rows) if row.case in [r.case for r in rows[:i]]), "")
     if twice:
-        raise UsageError(f"{twice} was measured twice", hint='name="..." distinguishes two models')
+        raise UsageError(f"{twice} was measured twice", hint='pass name="..." to distinguish two models')
     run_id = new_run_id()
     groups = tuple(group for result in results for group in result.plan.groups)
     plan = replace(results[0].plan, run_id=run_id, groups=groups)

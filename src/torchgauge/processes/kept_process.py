@@ -81,7 +81,9 @@ class KeptProcess(subprocess.Popen[bytes]):
                 if stream is not None:
                     stream.close()
             number = int(said.get("error", 0))
-            raise OSError(number, os.strerror(number) if number else "it could not be watched", command[0])
+            raise OSError(
+                number, os.strerror(number) if number else "the process could not be supervised", command[0]
+            )
 
     def end(self) -> None:
         """Kill the process and everything that it started; returns when they are gone."""

@@ -192,7 +192,7 @@ def _is_there(path: Path) -> bool:
     if path.is_file():
         return True
     if was_published(path.parents[2], path):
-        raise damaged(path, FileNotFoundError("the file is missing, and was published"))
+        raise damaged(path, FileNotFoundError("the published file is missing"))
     return False
 
 

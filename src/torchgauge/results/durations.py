@@ -167,12 +167,12 @@ def read_durations_file(path: Path) -> History:
 
     Raises :class:`DataFileError` where it is none.
     """
-    hint = "torchgauge plan ... --store STORE --save-durations FILE writes one"
+    hint = "torchgauge plan ... --store STORE --save-durations FILE writes a durations file"
     if not path.exists():
         raise UsageError(f"there is neither a store nor a file at {path}", hint=hint)
     data = read_object(path, hint)
     if data.get("form") != FORM or not isinstance(data.get("seconds"), dict):
-        raise DataFileError(str(path), f'not a file of durations: "form": "{FORM}" is not in it', hint=hint)
+        raise DataFileError(str(path), f'not a durations file: "form": "{FORM}" is not in it', hint=hint)
     cases: dict[str, CaseHistory] = {}
     for case, seconds in data["seconds"].items():
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:

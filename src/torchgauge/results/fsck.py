@@ -102,7 +102,7 @@ class _RunCheck:
         """Yield the faults of its plan and its journal, of which its tables are made."""
         path = self.folder.plan_path
         if foreign := self.folder.foreign_part():
-            yield self.found(Fault.FOREIGN, *foreign, "put the folder or file itself there")
+            yield self.found(Fault.FOREIGN, *foreign, "replace it with a regular folder or file")
             return
         if not path.exists():
             yield self.found(Fault.MISSING, path, "the run has no plan", "restore it from a copy")
@@ -113,11 +113,13 @@ class _RunCheck:
             yield self.found(Fault.DAMAGED, path, error.message, error.hint)
             return
         if not 0.0 <= plan.created_at <= LATEST:
-            yield self.found(Fault.DAMAGED, path, "its date is impossible", "restore it from a copy")
+            yield self.found(
+                Fault.DAMAGED, path, "the date of the plan is impossible", "restore it from a copy"
+            )
             return
         if plan.run_id != self.folder.run_id:
-            problem = f"it is the plan of run {plan.run_id}"
-            yield self.found(Fault.FOREIGN, path, problem, "give the folder the name of its run")
+            problem = f"the folder contains the plan of run {plan.run_id}"
+            yield self.found(Fault.FOREIGN, path, problem, "rename the folder to that run")
             return
         self.plan = plan
         if self.folder.journal_path.is_file():
@@ -135,7 +137,9 @@ class _RunCheck:
                     self.keys.add(record.case_key)
                 stamp = record.data if record.kind is Kind.PLAN else {}
                 if stamp and (stamp["run_id"], stamp["digest"]) != (plan.run_id, plan.digest):
-                    trouble.append(self.found(Fault.FOREIGN, path, "it is of another plan", restore))
+                    trouble.append(
+                        self.found(Fault.FOREIGN, path, "the journal belongs to another plan", restore)
+                    )
         except TorchgaugeError as error:
             self.journal_is_sound = False
             return None, [self.found(Fault.DAMAGED, path, error.message, error.hint)]
@@ -144,13 +148,13 @@ class _RunCheck:
             problem = f"a line is not a record of a run: {type(error).__name__}"
             return None, [self.found(Fault.DAMAGED, path, problem, restore)]
         if torn := path.stat().st_size - end:
-            problem = f"its last {torn:,} bytes are an unfinished line: the run was killed while it wrote"
+            problem = f"the last {torn:,} bytes are an unfinished line: the run was killed while writing"
             resume = f"torchgauge run --resume {self.folder.path}"
             trouble.append(self.found(Fault.TORN, path, problem, resume))
         if isinstance(plan, Plan):
             planned = {each.case.key for each in plan.cases}
             if foreign := self.keys - planned:
-                problem = f"it has rows of {counted(len(foreign), 'case')} that are not in its plan"
+                problem = f"the journal has rows of {counted(len(foreign), 'case')} that are not in the plan"
                 trouble.append(self.found(Fault.FOREIGN, path, problem, restore))
             if state is RunState.COMPLETE and (lost := planned - self.keys):
                 problem = (
@@ -169,7 +173,7 @@ class _RunCheck:
         compacted = isinstance(plan, Plan) and self.months.of(plan.run_id) is not None
         if not there[last].is_file() and not compacted:
             if state is not None:
-                yield self.found(Fault.MISSING, there[last], "the run ended and is not published")
+                yield self.found(Fault.MISSING, there[last], "the run ended but is not published")
             return
         try:
             found = read_seal(self.folder)
@@ -202,8 +206,10 @@ class _RunCheck:
             try:
                 make_tables(made, copy)
             except UNMADE as error:
-                problem = f"no tables can be made of it: {error}"
-                yield self.found(Fault.DAMAGED, self.folder.journal_path, problem, "take the run out")
+                problem = f"no tables can be made from the journal: {error}"
+                yield self.found(
+                    Fault.DAMAGED, self.folder.journal_path, problem, "move the run out of the store"
+                )
                 return
             for name in TABLES if isinstance(copy, RunFolder) else COMPARISON_TABLES:
                 try:
@@ -213,14 +219,14 @@ class _RunCheck:
                     continue
                 if not rows.equals(ours) and (rows.num_rows or name not in ("samples", "steps")):
                     path = store.table_path(name, run_id)
-                    yield self.found(Fault.DAMAGED, path, "its rows are not those of the journal")
+                    yield self.found(Fault.DAMAGED, path, "the rows differ from those in the journal")
 
     def against(self, file: SealedFile, state: RunState | None) -> Iterator[Finding]:
         """How ``file`` differs from what was published."""
         path = self.root / file.path
         if path == self.folder.journal_path and path.is_file() and path.stat().st_size > file.bytes:
             if state is not None:  # else it is resumed some time
-                yield self.found(Fault.MISSING, path, "it has rows that the tables lack")
+                yield self.found(Fault.MISSING, path, "the journal has rows that are not in the tables")
         elif differs := file.differs_within(self.root):
             fault = Fault.DAMAGED if path.exists() else Fault.MISSING
             yield self.found(fault, path, differs, "" if file.is_table else "restore it from a copy")
@@ -235,7 +241,7 @@ class _RunCheck:
             return
         if name == "results" and rows != len(plan.cases):
             problem = (
-                f"it has {counted(rows, 'row')}, and "
+                f"the table has {counted(rows, 'row')}, but "
                 f"{counted(len(plan.cases), 'case was', 'cases were')} planned"
             )
             yield self.found(Fault.DAMAGED, path, problem)
@@ -281,16 +287,18 @@ def _strangers(root: Path, known: set[str], busy: list[str]) -> Iterator[Finding
         tables = folder.parent.name == "tables"
         if tables and folder.name not in TABLES | COMPARISON_TABLES:
             name = folder.relative_to(root).as_posix()
-            yield Finding(Fault.FOREIGN, name, "it is not a table of a store", "take it out of the store")
+            yield Finding(
+                Fault.FOREIGN, name, "a store has no table of this name", "move it out of the store"
+            )
             continue
         for path in sorted(folder.glob("*")):
             name = path.relative_to(root).as_posix()
             if path.name.startswith(".") and path.name.endswith(TEMPORARY_SUFFIX):
                 if not any(path.name.startswith(f".{run}.") for run in busy):
-                    problem = "it was left behind by a process that was killed while it wrote"
+                    problem = "left over from a process that was killed while writing"
                     yield Finding(
-                        Fault.TORN, name, problem, "remove it when no process writes into the store"
+                        Fault.TORN, name, problem, "remove the file when no process writes into the store"
                     )
             elif tables and (path.suffix != ".parquet" or path.stem not in known):
-                problem = "it belongs to no run of the store"
+                problem = "the file belongs to no run of the store"
                 yield Finding(Fault.FOREIGN, name, problem, "restore the folder of its run, or remove it")

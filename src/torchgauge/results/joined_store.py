@@ -24,7 +24,7 @@ def one_store(paths: Sequence[str], out: str) -> Iterator[tuple[Path, tuple[str,
     target = Path(out).resolve()
     for store in stores:
         if target in (store.path.resolve(), *store.path.resolve().parents):
-            raise UsageError(f"{target} holds the store {store.path}", hint="name a folder outside it")
+            raise UsageError(f"{target} holds the store {store.path}", hint="pass a folder outside the store")
     with scratch("stores") as folder:
         joined = Store.open(folder / "joined", create=True)
         notes: list[str] = []

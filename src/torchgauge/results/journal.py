@@ -134,7 +134,7 @@ class Journal:
             self.append(Kind.PLAN, [expected])
         elif first.kind is not Kind.PLAN or first.payload() != expected:
             raise DamagedJournalError(
-                f"{self.path}:1: the journal does not belong to the plan beside it",
+                f"{self.path}:1: the journal does not belong to the plan in its folder",
                 hint="restore plan.json and journal.jsonl from the same run",
             )
 
@@ -179,7 +179,7 @@ class Journal:
         if self._descriptor < 0:
             raise ValueError(f"{self.path} is closed")
         if self._state is RunState.COMPLETE:
-            raise ValueError(f"{self.path}: the run is complete; nothing is appended to it")
+            raise ValueError(f"{self.path}: the run is complete: its journal must not be extended")
         wrong = next((r for r in records if not isinstance(r, PAYLOADS[kind])), None)
         if wrong is not None:
             raise ValueError(f"a {kind.value} line cannot hold a {type(wrong).__name__}")
@@ -188,7 +188,7 @@ class Journal:
             for record in records:
                 key = record.case.key
                 if key in self._done or key in keys:
-                    raise ValueError(f"{self.path}: {record.case_id} has its result already ({key})")
+                    raise ValueError(f"{self.path}: {record.case_id} already has a result ({key})")
                 keys.append(key)
         return keys
 
@@ -321,10 +321,10 @@ def _records(
         record = decode_line(line, path, loads)
         if record is None:
             if any(decode_line(later, path) for later in stream):
-                raise _damage(path, number, "it does not match its checksum, and later lines do")
+                raise _damage(path, number, "its checksum is wrong, but later lines are intact")
             return
         if record.n != number:
-            raise _damage(path, number, f"its line number is {record.n}")
+            raise _damage(path, number, f"the line records the number {record.n}")
         end += len(line)
         yield record, end
 

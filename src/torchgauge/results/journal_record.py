@@ -96,7 +96,7 @@ class End:
 
     def __post_init__(self) -> None:
         if self.state is RunState.RUNNING:
-            raise ValueError("a run does not end as running")
+            raise ValueError("the final state of a run must not be `running`")
 
 
 PAYLOADS: Mapping[Kind, type] = {
@@ -143,7 +143,7 @@ def encode_line(n: int, kind: Kind, record: Any) -> bytes:
     except ValueError as error:
         name = getattr(record, "case_id", kind.value)
         raise ValueError(
-            f"{name}: a non-finite number; a missing value is a status or a null with a reason ({error})"
+            f"{name}: a number is not finite; record a missing value as null with a reason ({error})"
         ) from error
     label = kind.value.encode()
     return b'{"n":%d,"kind":"%s","crc":"%08x","data":%s}\n' % (n, label, _crc(b"%d" % n, label, body), body)
@@ -179,8 +179,7 @@ def decode_line(line: bytes, path: Path, loads: Loads = json.loads) -> JournalRe
         known = Kind(kind.decode())
     except ValueError:
         raise UsageError(
-            f"{path}:{number}: a line of the unknown kind {kind.decode()!r}; "
-            "it was written by a newer torchgauge",
+            f"{path}:{number}: unknown kind of line {kind.decode()!r}, written by a newer torchgauge",
             hint="upgrade torchgauge to read it",
         ) from None
     return JournalRecord(number, known, loads(body))

@@ -183,7 +183,7 @@ def read_rows(
     is named.
     """
     if not paths:
-        raise UsageError("no store is named", hint="--store DIR, as often as there are stores")
+        raise UsageError("no store is given", hint="pass --store DIR, once for each store")
     names = tuple(dict.fromkeys((*KEYS, *columns)))
     reading, parts = Reading(), []
     where: dict[str, str] = {}

@@ -115,9 +115,11 @@ def resumed_folder(store: str, name: str, folder: str) -> str:
     if (Path(name) / "plan.json").is_file():
         return name
     kind = "run" if folder == "runs" else "comparison"
-    shows = f"--resume STORE/{folder}/ID, or --resume latest with --store; torchgauge results list shows them"
+    shows = (
+        f"--resume STORE/{folder}/ID, or --resume latest with --store; torchgauge results list prints the ids"
+    )
     if "/" in name or not (Path(store) / "store.json").is_file():
-        raise UsageError(f"--resume {name}: there is no folder of a {kind}", hint=shows)
+        raise UsageError(f"--resume {name}: not the folder of a {kind}", hint=shows)
     opened = Store.open(store, writes=True)
     resolver = resolve_any_run if folder == "runs" else resolve_comparison
     return str(opened.path / folder / resolver(opened, name))

@@ -12,7 +12,7 @@ from torchgauge.records import Group, Plan, RecordError, from_plain
 from torchgauge.results.json_file import RESTORE, read_object
 from torchgauge.results.schema_version import check_version
 
-PLANNED_BY = "torchgauge plan SUITE... --json > plan.json makes one"
+PLANNED_BY = "torchgauge plan SUITE... --json > plan.json writes a plan"
 """What to try where somebody names a file of a plan that is none."""
 
 

@@ -42,9 +42,9 @@ class PlannedFolder:
         """Return the first of folder, plan and journal that must not be read, and why; None without one."""
         for part in (self.path, self.plan_path, self.journal_path):
             if part.is_symlink():
-                return part, "it is a link"
+                return part, "a symbolic link must not be in a run"
             if part != self.path and part.exists() and not part.is_file():
-                return part, "it is not a file"
+                return part, "not a regular file"
         return None
 
     @property
@@ -60,7 +60,7 @@ def write_plan(folder: PlannedFolder, plan: Any, kind: str) -> None:
     """
     name = str(plan.run_id)
     if not _ID.fullmatch(name):
-        raise UsageError(f"{kind} {name!r} cannot name a folder", hint="plan it again")
+        raise UsageError(f"the id {name!r} of a {kind} is not valid as a folder name", hint="plan again")
     aside = folder.path.with_name(f".{name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     with storage_errors(folder.path):
         (aside / "logs").mkdir(parents=True)

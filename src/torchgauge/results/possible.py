@@ -36,26 +36,26 @@ def impossible(row: Result, *, bounded: bool = False) -> str:
         if problem := _outside(summary, ends, bounded):
             return problem
         if ends != sorted(ends):
-            return f"the interval of {summary.metric} does not hold its median"
+            return f"the interval of {summary.metric} does not contain its median"
     if not 0.0 <= row.started_at <= LATEST or not 0.0 <= row.duration_s <= LATEST:
-        return "its times cannot be"
+        return "the start or the duration of the case is impossible"
     if row.accuracy is not None:
         shown = row.accuracy
         errors = (shown.max_abs_error, shown.rmse, shown.rmse_eager, shown.rmse_ratio, shown.eager_spread)
         if any(value is not None and not 0.0 <= value < math.inf for value in errors):
-            return "its accuracy has an error below zero or without end"
+            return "an accuracy error is negative or infinite"
     return ""
 
 
 def _outside(series: Measurement | Summary, values: Sequence[float], bounded: bool) -> str:
     metric = metrics().get(series.metric)
     if metric.unit != series.unit if metric else not (is_metric_name(series.metric) and series.unit):
-        return f"{series.metric[:60]!r} in {series.unit[:24]!r} is not a metric of that unit"
+        return f"{series.metric[:60]!r} in {series.unit[:24]!r} is not a known pair of metric and unit"
     signed = metric is None or metric.signed
     most = MOST_OF_UNIT.get(series.unit, LARGEST) if bounded else sys.float_info.max
     tiny = LEAST_SECOND if series.unit == "s" and not signed else LEAST_OF_ANY
     least = -most if signed else 0.0
     low, high = min(values, default=0.0), max(values, default=0.0)
     if not least <= low <= high <= most or (bounded and (0 < abs(low) < tiny or 0 < abs(high) < tiny)):
-        return f"{series.metric} of {high if least <= low else low:g} {series.unit} cannot be"
+        return f"{series.metric} of {high if least <= low else low:g} {series.unit} is impossible"
     return ""

@@ -211,7 +211,7 @@ def check_finite(table: Table, chunk: Any) -> None:
             finite = pc.all(pc.is_finite(chunk.column(column.name))).as_py()
             if finite is False:
                 raise ValueError(
-                    f"{table.name}.{column.name}: a non-finite number; a missing value is a reason"
+                    f"{table.name}.{column.name}: a number is not finite; record a missing value as null"
                 )
 
 
@@ -324,7 +324,7 @@ def _add_result(writers: dict[str, TableWriter], result: Result, context: RunCon
     if problem := impossible(result):
         raise InfrastructureError(
             f"run {result.run_id} cannot be published: {result.case_id}: {problem}",
-            hint="measure the case again; its suite, its device or whoever sent the run stated this number",
+            hint="measure the case again, or fix the suite or device that reported this number",
         )
 
 

@@ -99,7 +99,9 @@ def parse_condition(text: str, table: Table) -> Condition:
     column = columns[name]
     if sign in _ORDER:
         if pa.types.is_list(column.type) or pa.types.is_boolean(column.type) or not value:
-            raise UsageError(f"{text!r}: {name} has no order, or the value is empty", hint=f"{name}={value}")
+            raise UsageError(
+                f"{text!r}: {name} cannot be ordered, or the value is empty", hint=f"{name}={value}"
+            )
         _typed(column, value)
     elif value and not _is_glob(value):
         _typed(column, value)

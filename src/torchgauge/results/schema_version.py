@@ -12,8 +12,10 @@ def check_version(found: object, where: str) -> None:
     Raises :class:`UsageError` for a value that is not a version.
     """
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise UsageError(f"{where}: the schema version {found!r} is not a version", hint="restore the file")
-    versions = f"(schema version {found}; this one reads version {SCHEMA_VERSION})"
+        raise UsageError(
+            f"{where}: the schema version {found!r} is not a whole number", hint="restore the file"
+        )
+    versions = f"(schema version {found}; this torchgauge reads version {SCHEMA_VERSION})"
     if found > SCHEMA_VERSION:
         raise OtherSchemaError(
             f"{where} was written by a newer torchgauge {versions}", hint="upgrade torchgauge to read it"
@@ -21,5 +23,5 @@ def check_version(found: object, where: str) -> None:
     if found < SCHEMA_VERSION:
         raise OtherSchemaError(
             f"{where} was written by an older torchgauge {versions}",
-            hint="plan and measure again in a new store; the torchgauge that wrote it still reads it",
+            hint="plan and measure again in a new store, or read this one with the older torchgauge",
         )

@@ -57,7 +57,7 @@ class SealedFile:
             size = (root / self.path).stat().st_size
         except OSError as error:
             return "" if self.may_go and not (root / self.path).exists() else f"{error.strerror}"
-        return "" if size == self.bytes else f"has {size:,} bytes; {self.bytes:,} were published"
+        return "" if size == self.bytes else f"has {size:,} bytes, but {self.bytes:,} were published"
 
     def differs_within(self, root: Path) -> str:
         """The same with every byte of it read."""
@@ -65,7 +65,7 @@ class SealedFile:
         if (differs := self.differs(root)) or not path.exists():
             return differs
         try:
-            return "" if _digest(path) == self.sha256 else "its bytes are not those that were published"
+            return "" if _digest(path) == self.sha256 else "its content differs from the published file"
         except OSError as error:
             return f"cannot be read: {error.strerror or error}"
 

@@ -217,9 +217,9 @@ def _check(samples: Sequence[float], confidence: float) -> None:
     if not 0.5 <= confidence <= 0.999:
         raise ValueError(f"a confidence of {confidence} is outside [0.5, 0.999]")
     if not len(samples):
-        raise ValueError("no sample: an absent value has a reason, not an interval")
+        raise ValueError("an interval requires at least one sample")
     if not all(map(math.isfinite, samples)):
-        raise ValueError("a non-finite sample; a missing value is a reason")
+        raise ValueError("a sample is not finite")
 
 
 @cache

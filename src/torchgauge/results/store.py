@@ -142,7 +142,7 @@ class Store:
     def _remote(cls, url: str, writes: bool) -> Store:
         if writes:
             raise UsageError(
-                f"{url} is only read: a run is written into a folder, and copied when it is finished",
+                f"{url} is read-only: write a run to a folder, and copy it when it is finished",
                 hint="--store DIR, then: torchgauge results push URL --store DIR",
             )
         from torchgauge.results.remote.pull import pull
@@ -213,7 +213,7 @@ class Store:
         except (DamagedJournalError, UsageError) as error:
             info = RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, error.message)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            problem = f"its plan, journal or run.json is not of a run: {type(error).__name__}"
+            problem = f"its plan, journal or run.json is damaged: {type(error).__name__}"
             info = RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, problem)
         return self._judged(info, folder)
 
@@ -275,8 +275,10 @@ def _refuse_file(path: Path) -> None:
     """Raise :class:`UsageError` where ``path``, or a folder above it, is a file."""
     found = next((each for each in (path, *path.parents) if each.exists()), None)
     if found is not None and not found.is_dir():
-        of = "" if found == path else f", so nothing can be at {path}"
-        raise UsageError(f"{found} is a file, and a store is a folder{of}", hint="--store DIR names a folder")
+        of = "" if found == path else f", so {path} cannot exist"
+        raise UsageError(
+            f"{found} is a file, and a store is a folder{of}", hint="pass a folder as --store DIR"
+        )
 
 
 def _date(value: Any) -> float:

@@ -44,7 +44,7 @@ def places(out: Path, form: str, wanted: Wanted) -> dict[str, Path]:
     one_file = out.suffix.lower() == ending and not out.is_dir()
     tables = wanted.tables or (("results",) if one_file or wanted.conditions else tuple(TABLES))
     if wanted.conditions and len(tables) > 1:
-        raise UsageError("conditions are on the columns of one table", hint="--table NAME once")
+        raise UsageError("conditions require exactly one table", hint="pass --table NAME once")
     if one_file:
         if len(tables) > 1:
             raise UsageError(
@@ -55,7 +55,7 @@ def places(out: Path, form: str, wanted: Wanted) -> dict[str, Path]:
             raise UsageError(f"--{form} {out}: the folder {out.parent} does not exist", hint=_HINT)
         return {tables[0]: out}
     if out.exists() and not out.is_dir():
-        raise UsageError(f"--{form} {out}: a file is there that is not called *{ending}", hint=_HINT)
+        raise UsageError(f"--{form} {out}: the existing file does not end in {ending}", hint=_HINT)
     return {table: out / f"{table}{ending}" for table in tables}
 
 

@@ -84,7 +84,7 @@ _WHEN = (
 )
 _WHERE = (
     Column("environment_id", STRING, "key of `environments`"),
-    Column("torch_version", STRING, "torch of that environment"),
+    Column("torch_version", STRING, "torch version of the environment"),
 )
 
 RESULTS = Table(
@@ -117,7 +117,7 @@ RESULTS = Table(
         Column("buffers", INTEGER, "number of buffer elements of the model"),
         Column("inputs", STRING, "shapes and dtypes of the inputs"),
         required("realised_notes", STRINGS, "notes of the worker on the model"),
-        Column("accuracy_reference", STRING, "reference of the result"),
+        Column("accuracy_reference", STRING, "reference with which the result was compared"),
         Column("max_abs_error", NUMBER, "largest absolute difference from the reference"),
         Column("rmse", NUMBER, "root mean square error against the reference"),
         Column("rmse_eager", NUMBER, "root mean square error of eager"),
@@ -128,7 +128,7 @@ RESULTS = Table(
         *_WHERE,
         *_WHEN,
         required("duration_s", NUMBER, "wall time of the case, seconds"),
-        Column("exit", STRING, "end of the worker process"),
+        Column("exit", STRING, "how the worker process ended"),
         Column("teardown", STRING, "error after the case"),
         Column("log", STRING, "log, relative to the folder of the run"),
         Column("log_excerpt", STRING, "last lines of the log after a failure"),
@@ -158,7 +158,7 @@ SUMMARIES = Table(
         required("confidence", NUMBER, "confidence of the interval"),
         required("method", STRING, "method of the [interval](#intervals)"),
         Column("provenance", STRING, "clock or counter"),
-        Column("stopped", STRING, "reason of the end of sampling"),
+        Column("stopped", STRING, "reason why sampling ended"),
         Column("absent", STRING, "reason of a missing number"),
         Column("realised_hash", STRING, "hash of the built workload"),
         *_WHERE,
@@ -184,10 +184,10 @@ ENVIRONMENTS = Table(
     "one fact about one environment of one run",
     (
         _RUN,
-        required("environment_id", STRING, "hash of the identity"),
+        required("environment_id", STRING, "hash of the environment's `identity` facts"),
         required("device", STRING, "name of the device plugin"),
-        required("key", STRING, "key; position for a note"),
-        required("value", STRING, "its value as JSON"),
+        required("key", STRING, "name of the fact; for a note, its position"),
+        required("value", STRING, "value of the fact, as JSON"),
         required("kind", STRING, "`identity` (hashed), `condition` or `note`"),
         required("observation", INTEGER, "number of the observation in the run, from 0"),
     ),
@@ -201,9 +201,9 @@ CALIBRATIONS = Table(
         required("device", STRING, "name of the device plugin"),
         required("at", STRING, "`start` or `end` of the shard"),
         required("index", INTEGER, "position in the run, from 0"),
-        Column("gemm_flops", NUMBER, "FLOP/s of one matrix product"),
+        Column("gemm_flops", NUMBER, "FLOP/s of one matrix multiplication"),
         Column("copy_bytes_per_s", NUMBER, "bytes per second of one copy"),
-        Column("launch_s", NUMBER, "seconds of one launch"),
+        Column("launch_s", NUMBER, "seconds of one kernel launch"),
         Column("absent", STRING, "reason of a missing number"),
         Column("node", STRING, "machine, if several measured the run"),
     ),

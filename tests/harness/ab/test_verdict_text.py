@@ -43,11 +43,11 @@ SLOWER = verdict(
         ([verdict(Verdict.BROKEN, metric="status"), SLOWER], "Regression: 1 broken, 1 worse"),
         (
             [verdict(Verdict.REGRESSION, action=Action.REPORT), verdict(Verdict.UNCHANGED, metric="status")],
-            "Changed, and the policy lets it pass: 1 worse",
+            "Changed, but allowed by the policy: 1 worse",
         ),
         (
             [verdict(Verdict.UNDECIDED, action=Action.REPORT), verdict(Verdict.UNCHANGED, metric="status")],
-            "Undecided, and the policy lets it pass: 1 pair",
+            "Undecided, but allowed by the policy: 1 pair",
         ),
         (
             [verdict(Verdict.REGRESSION, action=Action.REPORT)],

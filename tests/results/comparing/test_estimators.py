@@ -134,7 +134,7 @@ def test_a_launch_of_impossible_times_alone_has_no_estimate(value):
 
 def test_a_launch_without_blocks_has_no_estimate():
     """The reason says so."""
-    assert estimate(launch(abba_blocks=0), Estimator.CPU) == Unusable("it has no blocks")
+    assert estimate(launch(abba_blocks=0), Estimator.CPU) == Unusable("the launch has no blocks")
 
 
 def test_a_missing_side_has_no_estimate():

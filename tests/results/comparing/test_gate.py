@@ -70,8 +70,8 @@ def test_exit_codes(verdicts, code) -> None:
     [
         ([], "nothing was compared"),
         ([timed(control=True)], "nothing was compared"),
-        ([timed(action=Action.IGNORE)], "no compared metric gates"),
-        ([timed(V.UNDECIDED)], "nothing was decided: none of 1 step times"),
+        ([timed(action=Action.IGNORE)], "no compared metric can fail the gate"),
+        ([timed(V.UNDECIDED)], "none of the 1 step times that can fail the gate"),
     ],
 )
 def test_silence_is_never_success(verdicts, words) -> None:
@@ -122,7 +122,7 @@ def test_a_narrower_tolerance_makes_no_verdict_of_nothing(policy) -> None:
     narrow = policy("defaults: {tolerance: 0.005}\n")
     found = gate([timed(), timed(width=0.001)], narrow)
     assert [each.verdict for each in found.verdicts] == [V.UNDECIDED, V.UNCHANGED]
-    assert "unchanged within 3.0%, and the policy requires 0.5%" in found.verdicts[0].reason
+    assert "unchanged within 3.0%, but the tolerance of the policy is 0.5%" in found.verdicts[0].reason
 
 
 def test_a_status_gates_whatever_the_tolerance(policy) -> None:

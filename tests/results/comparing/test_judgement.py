@@ -357,7 +357,7 @@ def test_sides_that_did_not_compute_the_same_are_not_comparable():
     found = verdict(judge, one)
     assert found.verdict is Verdict.NOT_COMPARABLE
     assert no_verdict(found)
-    assert "they computed different models" in found.reason
+    assert "base and head built different models" in found.reason
 
 
 def test_more_launches_allow_no_more_than_their_number():

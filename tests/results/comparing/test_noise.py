@@ -164,7 +164,7 @@ def test_two_suspicions_that_do_not_repeat_put_a_case_into_quarantine(store) -> 
             store, f"ab-{night}", [launch(pair, 1, 0.0)], [lone], [pair], at=BEGIN + night * DAY
         )
     history = noise_history(store, HERE, BEGIN + 4 * DAY)
-    assert history.quarantined(pair) == "2 suspicions within 30 days did not repeat"
+    assert history.quarantined(pair) == "2 suspected changes within 30 days were not confirmed"
     (line,) = read_ledger(store, BEGIN + 4 * DAY).cases
     assert (line.contradicted, line.clean_nights) == (2, 0)
 
@@ -174,7 +174,7 @@ def test_quarantine_ends_by_itself(store) -> None:
     for night in range(4):
         control_run(store, night, noise(night, 6, 0.15))
     pair = Pair(case(), case())
-    assert "so that 12 could not show 5%" in noise_history(store, HERE, BEGIN).quarantined(pair)
+    assert "12 launches cannot detect a change of 5%" in noise_history(store, HERE, BEGIN).quarantined(pair)
     for night in range(4, 17):
         control_run(store, night, noise(night, 6, 0.004))
     (line,) = read_ledger(store, BEGIN).cases
@@ -200,7 +200,7 @@ def test_suggestions_are_a_policy_that_loads(store, tmp_path) -> None:
     rule = policy.rule_of("toy", case().id)
     assert rule.tolerance == pytest.approx(3 * noisy.spread / 2, abs=1e-4)
     assert rule.tolerance >= 3 * noisy.spread / 2
-    assert "12 of A/A on Test CPU" in rule.reason
+    assert "12 launches on Test CPU" in rule.reason
     assert policy.rule_of("toy", case("conv").id).tolerance == 0.03
     assert policy.rule_of("toy", case("few").id).tolerance == 0.03
     assert "1 case has fewer than 10" in path.read_text(encoding="utf-8")

@@ -85,7 +85,7 @@ def test_two_launches_make_the_verdict_and_leave_no_ratio():
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        ({START: 0.26}, "base and head begin with other weights or inputs"),
+        ({START: 0.26}, "base and head begin with different weights or inputs"),
         ({UNSEEN: "eager alone"}, "head: eager alone"),
         ({"ties": "rounding decides out in 1 place"}, "head: rounding decides out"),
     ],

@@ -30,7 +30,7 @@ def test_one_step_in_forty_that_takes_a_hundred_times_as_long_is_a_regression():
     assert found.action is Action.GATE
     assert found.ratio == pytest.approx(1 + 99 / 40, rel=0.3)
     assert (found.base, found.unit, found.estimator) == (1.0, "ratio", "tail")
-    assert "steps of twice the median and more: base 0 of " in found.reason
+    assert "steps of at least twice the median: base 0 of " in found.reason
     assert 3 < launches <= 8
 
 

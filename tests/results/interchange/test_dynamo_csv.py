@@ -186,9 +186,9 @@ def test_file_names_of_upstream_are_understood(name, expected) -> None:
 GOOD = (PERFORMANCE, ROW)
 BAD = {
     "missing column": ((PERFORMANCE.replace(",abs_latency", ""), ROW), 1, "abs_latency", "is missing"),
-    "extra column": ((f"{PERFORMANCE},colour", f"{ROW},red"), 1, "colour", "is not one of a perf"),
+    "extra column": ((f"{PERFORMANCE},colour", f"{ROW},red"), 1, "colour", "must not have the column"),
     "duplicate row": ((*GOOD, ROW), 3, "name", "first on line 2"),
-    "inf": ((PERFORMANCE, ROW.replace("1.852424", "inf")), 2, "speedup", "'inf' is not a result"),
+    "inf": ((PERFORMANCE, ROW.replace("1.852424", "inf")), 2, "speedup", "'inf' is not a finite number"),
     "empty": ((PERFORMANCE, ROW.replace("1.852424", "")), 2, "speedup", "the cell is empty"),
     "negative": ((PERFORMANCE, ROW.replace("15.582580", "-3")), 2, "abs_latency", "is negative"),
     "half a failure": ((PERFORMANCE, ROW.replace("15.582580", "0.0")), 2, "abs_latency", "without a latency"),

@@ -148,13 +148,16 @@ BAD = {
     "truncated": (json.dumps(upstream())[:-9], "is not JSON"),
     "another version": (json.dumps(upstream(schema_version="v4")), "'v4' is not read"),
     "no metric": (json.dumps(without("metric")), "missing required field `metric`"),
-    "nan": (json.dumps(metric("speedup", math.nan)), "NaN is neither a result"),
+    "nan": (json.dumps(metric("speedup", math.nan)), "NaN is not valid JSON"),
     "no value": (json.dumps(metric("speedup")), "speedup has no value"),
     "twice": (json.dumps([upstream(), upstream()]), "has speedup twice"),
     "no suite": (json.dumps(upstream(model=NO_SUITE)), "has no suite"),
     "hostile name": (json.dumps(upstream(model=HOSTILE)), "cannot be the name"),
     "changed workload": (json.dumps(with_info(workload_hash="0" * 16)), "the workload's hash is"),
-    "too large": (json.dumps(upstream(timestamp=0)).replace(": 0", ": 1e999"), "1e999 is larger than any"),
+    "too large": (
+        json.dumps(upstream(timestamp=0)).replace(": 0", ": 1e999"),
+        "1e999 is too large for a 64-bit float",
+    ),
     "too deep": ("[" * 100_000, "nested too deeply"),
     "bad shape": (json.dumps(with_info(shape="[1]")), "cannot be read"),
 }

@@ -47,7 +47,7 @@ def test_nothing_is_written_on_an_error(tmp_path) -> None:
     path.write_text(TEXT + "fake,c,2,inf,3.0\n")
     with pytest.raises(DataFileError):
         write_run(tmp_path / "store", read(path), KNOWN, ["x"])
-    with pytest.raises(UsageError, match="hold no case"):
+    with pytest.raises(UsageError, match="contain no case"):
         write_run(tmp_path / "store", [], KNOWN, ["x"])
     path.write_text(TEXT)
     with pytest.raises(DataFileError, match="is listed twice"):
@@ -69,6 +69,6 @@ def test_what_the_store_cannot_keep_is_found_before_it_is_touched(tmp_path, cell
         "batch": replace(first, case=replace(first.case, workload=workload)),
         "fact": replace(first, facts=(("x", math.inf),)),
     }[cell]
-    with pytest.raises(DataFileError, match=r"results\.csv at `line 2`: a value of it cannot be kept"):
+    with pytest.raises(DataFileError, match=r"results\.csv at `line 2`: a value cannot be stored"):
         write_run(tmp_path / "store", [*rest, broken], KNOWN, ["x"])
     assert not (tmp_path / "store").exists()

@@ -89,14 +89,14 @@ def test_words_become_statuses(tmp_path, words, status) -> None:
     ("metrics", "text", "message"),
     [
         ({}, "", "has no metric"),
-        ({"nonsense": 1.0}, "", "is not a key of a metric"),
-        ({key("latencies", bs="f()"): 1.0}, "", "is not a plain value"),
+        ({"nonsense": 1.0}, "", "is not the key of a metric"),
+        ({key("latencies", bs="f()"): 1.0}, "", "is not a Python literal"),
         ({key("latencies"): -1.0}, "", "is negative"),
-        ({key("latencies"): 10**400}, "", "larger than any number"),
-        ({key("latencies"): {"a": 1}}, "", "neither numbers nor a word"),
+        ({key("latencies"): 10**400}, "", "too large for a 64-bit float"),
+        ({key("latencies"): {"a": 1}}, "", "is not a number, a list of numbers or a string"),
         ({key("latencies", model="a:b"): 1.0}, "", "cannot be the name"),
         ({}, '{"metrics": {"a": 1', "is not JSON"),
-        ({}, '{"metrics": {"a": NaN}}', "NaN is neither a result"),
+        ({}, '{"metrics": {"a": NaN}}', "NaN is not valid JSON"),
     ],
 )
 def test_bad_input_is_refused(tmp_path, metrics, text, message) -> None:

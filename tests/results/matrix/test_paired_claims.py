@@ -70,7 +70,7 @@ def test_newest_over_previous_is_the_quotient_of_two_cells(ask, ratios, verdict,
     assert answer.estimate == pytest.approx(estimate)
     assert answer.counts == {"measured": 12, "not measured": 1}
     assert [where.torch for where in answer.where] == [("2.9.0+cpu",), ("2.10.0+cpu",)]
-    assert any("12 ratios are of version matrix 0123456789abcdef" in note for note in answer.notes)
+    assert any("12 ratios are from version matrix 0123456789abcdef" in note for note in answer.notes)
 
 
 def test_sides_by_version_may_take_the_baseline(ask):

@@ -221,7 +221,7 @@ def test_another_run_of_the_same_name_is_refused(store: Store, url: str, tmp_pat
     push(store, url)
     other = Store.open(tmp_path / "other", create=True)
     made.run(other, FIRST, [made.result(made.case("conv"))])
-    with pytest.raises(UsageError, match="another run of the name"):
+    with pytest.raises(UsageError, match="already has a different run with the id"):
         push(other, url)
     assert all_rows(Store.open(url)) == all_rows(store)
     (store.path / "runs" / FIRST / "run.json").write_text(
@@ -265,7 +265,7 @@ def test_only_what_reads_takes_an_address(url: str) -> None:
     ):
         code, said = asked(*words)
         assert code == 2, words
-        assert "is only read" in said
+        assert "is read-only" in said
         assert "torchgauge results push URL --store DIR" in said
 
 
@@ -345,7 +345,7 @@ def test_a_copy_that_is_no_copy_is_not_written_over(store: Store, url: str, tmp_
     ("address", "words"),
     [
         ("s3://bucket/p?endpoint_override=http://u:secret@h:9", "must not contain credentials"),
-        ("s3://bucket/p?endpoint_override=h:9&scheme=ftp", "'ftp' is not a scheme"),
+        ("s3://bucket/p?endpoint_override=h:9&scheme=ftp", "'ftp' is not a valid scheme"),
     ],
 )
 def test_a_server_that_is_none_is_refused_without_its_secrets(address: str, words: str) -> None:

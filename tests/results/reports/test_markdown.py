@@ -207,7 +207,7 @@ def test_an_ordinary_run_shows_what_was_not_expected() -> None:
     assert ["`toy/a:x`", "<code>nothing &#124; was captured</code>"] in rows(text)
     other = replace(line, status=Status.PASS, unexpected=False, other_model="36 built | 1000 declared")
     text = render(replace(report, cases=(other,), planned=1))
-    assert "1 pass. **Of another model than their name: 1**: not a pass of the named one." in text
+    assert "1 pass. **Not the named model: 1**: the suite built another model, so not a pass." in text
     assert ["`toy/a:x`", "pass", "<code>36 built &#124; 1000 declared</code>"] in rows(text)
     assert render(replace(report, cases=(), not_run=("a", "b"))).startswith(
         "**Incomplete**: this is not a pass"

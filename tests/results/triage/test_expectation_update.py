@@ -96,7 +96,7 @@ def test_a_failure_that_runs_agree_on_gets_an_entry_with_reason_link_and_date(tm
         ([[bad("a")]], "seen in 1 of 2 runs"),
         ([[bad("a")], [result(case("a"))], [bad("a")]], "disagree: pass, error"),
         ([[bad("a")], [bad("a", modifiers=(Modifier.FLAKY,))]], "flaky"),
-        ([[bad("a")], [bad("a", modifiers=(Modifier.OTHER_MODEL,))]], "another model than its name"),
+        ([[bad("a")], [bad("a", modifiers=(Modifier.OTHER_MODEL,))]], "the built model is not the named one"),
         ([[bad("a")], [bad("a", modifiers=(Modifier.UNCHECKED,))]], "nothing checked its results"),
         ([[result(case("a"), modifiers=(Modifier.OTHER_MODEL,))]] * 2, ""),
         ([[bad("a", Status.INFRA, cause=Cause.KILLED)], [bad("a", Status.NOT_RUN)]], ""),
@@ -238,7 +238,7 @@ def test_rows_that_differ_in_the_cause_record_none_and_are_named(
         found = proposed(tmp_path / str(number), file, *map(by, nights))
         assert not found.changed
         assert "RuntimeError: one" in found.notes[-1]
-        assert "no cause recorded: its rows have" in found.notes[-1]
+        assert "no cause is given, and the rows have" in found.notes[-1]
 
 
 def test_cases_of_one_entry_that_differ_in_the_cause_record_none(tmp_path: Path) -> None:

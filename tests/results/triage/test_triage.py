@@ -142,7 +142,7 @@ def test_a_model_that_is_not_what_its_name_says_is_a_note(tmp_path: Path) -> Non
     """Its failures are clustered as ever, and the reader is told that they are another model's."""
     rows = [failed("real", missing()), failed("posing", missing(), modifiers=(Modifier.OTHER_MODEL,))]
     found = triage([stored(tmp_path, rows)], ALL)
-    assert found.notes == ("1 case measured another model than the name: other_model",)
+    assert found.notes == ("other_model: 1 case in which the built model is not the named one",)
     assert "other_model" in terminal_of(found)
 
 
@@ -267,7 +267,7 @@ def test_infra_and_not_run_neither_fail_nor_pass(tmp_path: Path) -> None:
     found = triage([path], ALL)
     assert only(found).change is Change.SAME
     assert only(found).cases == ("toy/a:inference:float32:b1:eager@fake",)
-    assert any("1 case only ever ended as infra" in note for note in found.notes)
+    assert any("1 case ended only as infra" in note for note in found.notes)
 
 
 def test_devices_suites_and_statuses_choose(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def best_order(needs: Needs) -> list[Step]:
     """Steps until every model of ``needs`` runs; raises ``ValueError`` for a model that lacks nothing."""
     if not all(needs.values()):
         raise ValueError(
-            f"models that lack no operator: {sorted(m for m, lacks in needs.items() if not lacks)}"
+            f"models without a missing operator: {sorted(m for m, lacks in needs.items() if not lacks)}"
         )
     left, steps = dict(needs), list[Step]()
     while left:

@@ -14,7 +14,7 @@ from torchgauge.suites.census.record import ModelCensus
 
 WIDE = "float32"
 """What autocast computes in where it does not narrow."""
-NO_CENSUS = "the census has no such model"
+NO_CENSUS = "the operator census does not contain this model"
 
 
 class Forecast(str, Enum):
@@ -115,7 +115,7 @@ def predict(judge: Judge, census: ModelCensus | None, dtype: str) -> Prediction:
         return Prediction(Forecast.UNKNOWN, NO_CENSUS)
     pairs = needed(census, dtype)
     if not pairs:
-        return Prediction(Forecast.UNKNOWN, census.problem or "its census is empty")
+        return Prediction(Forecast.UNKNOWN, census.problem or "the model's census is empty")
     name = f"{census.suite}/{census.model}"
     asked = {operator for operator, _ in census.operators}
     every = [_in_either(judge, operator, of, dtype, name) for operator, of in pairs]

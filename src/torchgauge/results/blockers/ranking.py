@@ -27,7 +27,7 @@ from torchgauge.suites.ops.upstream import BACKWARD
 
 MODEL_DTYPES = frozenset({"float32", "bfloat16", "float16"})
 """What models are run in; a matrix has integers and others besides."""
-NAMED = "named by its own failure"
+NAMED = "the error of this model names the operator"
 Key = tuple[str, str, str]
 """Suite, model and mode."""
 
@@ -336,13 +336,13 @@ def _notes(question: Question, dtype: str, lines: Collection[ModelLine]) -> Iter
             f"try: torchgauge ops judge --device {name} --tier full --variant backward --dtype {dtype}"
         )
     if evidence.static is None:
-        yield f"no static census is kept; try: torchgauge ops census --static --device {name}"
+        yield f"no static census was recorded; try: torchgauge ops census --static --device {name}"
     without = sum(line.forecast_reason == NO_CENSUS for line in lines)
     if without:
         yield f"not in the census: {counted(without, 'model')} of the store"
     other = [row for row in evidence.models if row.path != question.path and row.dtype == dtype]
     if other:
         yield (
-            f"{counted(len(other), 'row')} of other paths than "
-            f"{question.path} are ignored; --path selects them"
+            f"{counted(len(other), 'row')} of paths other than "
+            f"{question.path} are ignored; --path selects a path"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.records import to_plain
 from torchgauge.results import document, units
 from torchgauge.results.blockers.prediction import Accuracy, Forecast, Share
@@ -34,11 +35,13 @@ def markdown_of(rankings: Sequence[Blockers]) -> str:
 def accuracy_sentence(accuracy: Accuracy) -> str:
     """How good the predictions are on models that were run, each predicted without its own rows."""
     if not accuracy.n:
-        return "predictions: not measured, no model of this kind was run on the device"
+        return "predictions: accuracy unknown, because no model of this kind was run on the device"
     return (
-        f"predictions on {accuracy.n} that were run: precision {_share(accuracy.precision)}, "
-        f"recall {_share(accuracy.recall)} of `blocked`; {_share(accuracy.base_rate)} did not run; "
-        f"{accuracy.unknown} unknown"
+        f"predictions for {counted(accuracy.n, 'model')} that were run: "
+        f"precision {_share(accuracy.precision)}, "
+        f"recall {_share(accuracy.recall)} of `blocked`; "
+        f"{_share(accuracy.base_rate)} of the models did not run; "
+        f"{accuracy.unknown} predictions are `unknown`"
     )
 
 

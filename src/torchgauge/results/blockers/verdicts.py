@@ -138,7 +138,7 @@ class Judge:
                 operator,
                 dtype,
                 OperatorState.MISSING,
-                f"named by the failure of {first.source}{more}",
+                f"named in the error of {first.source}{more}",
                 base,
                 frozenset(each.error for each in named),
                 frozenset({Status.ERROR}),
@@ -161,8 +161,10 @@ class Judge:
         if kind is not None:
             why = f"not judged; the dispatcher reports {kind}"
             return OperatorVerdict(operator, dtype, OperatorState.RUNS, why, by_dispatcher=True)
-        why = "no row of the operator matrix judges it"
-        why += ", and no static census is kept" if kinds is None else ", and the static census lacks it"
+        why = "the operator matrix has no row of this operator"
+        why += (
+            ", and no static census was recorded" if kinds is None else ", and neither has the static census"
+        )
         return OperatorVerdict(operator, dtype, OperatorState.UNJUDGED, why)
 
     def _still_named(self, operator: str, dtype: str, without: str) -> list[_Named]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from torchgauge.counted import counted
 from torchgauge.results.claims.claim import Claim, Expect, Question
 from torchgauge.results.claims.member import Member, MemberState
 from torchgauge.results.stats import Estimate
@@ -120,11 +119,10 @@ def judge(found: Estimate, question: Question) -> tuple[Verdict, str]:
     whole interval lies on the other. On fewer models than the minimum nothing is decided.
     """
     if found.estimate is None:
-        return Verdict.NOT_MEASURED, "no model has a number"
+        return Verdict.NOT_MEASURED, "no model has a measured value"
     verdict, why = _by_interval(found, question)
     if found.n < question.minimum:
-        models = "1 model" if found.n == 1 else f"{counted(found.n, 'model')}"
-        few = f"{models} of the {question.minimum} that the claim requires"
+        few = f"{found.n} of the {question.minimum} models that the claim requires"
         if verdict is Verdict.UNDECIDED:
             return verdict, f"{few}; {why}"
         return Verdict.UNDECIDED, f"{few}; these models alone would give the verdict {verdict.value}"

@@ -269,8 +269,8 @@ class _Asking:
             held = len(found_together.members.keys() & self._counted)
             names = ", ".join(found_together.matrices)
             notes.append(
-                f"{counted(held, 'ratio is', 'ratios are')} of version "
-                f"matrix {names}, which measured base and head in turns"
+                f"{counted(held, 'ratio is', 'ratios are')} from version "
+                f"matrix {names}, which alternated base and head"
             )
         base, head = sides
         self._check_sides(base, head)
@@ -396,7 +396,7 @@ class _Asking:
 
     def _unlisted(self, members: Sequence[Member]) -> tuple[str, ...]:
         count = len(members) - len(self._listed(members))
-        return (f"in no installed suite's list: {counted(count, 'model')} of the store",) if count else ()
+        return (f"listed by no installed suite: {counted(count, 'model')} of the store",) if count else ()
 
     def _differs(self, sides: tuple[_Chosen, ...]) -> tuple[tuple[str, str, str], ...]:
         """Facts in which the newest environments of base and head differ."""

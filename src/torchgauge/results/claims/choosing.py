@@ -53,7 +53,7 @@ def one_torch(rows: Sequence[StoredCase], torch: str, stored: Sequence[str]) -> 
         return fitting, ""
     others = [version for version in stored if version != versions[0]]
     named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-    note = f"torch {versions[0]} was measured last; there is also {named}: --torch selects one"
+    note = f"torch {versions[0]} was measured last and is used; also measured: {named}. Try: --torch VERSION"
     return [case for case in fitting if case.torch in ("", versions[0])], note if others else ""
 
 
@@ -73,7 +73,7 @@ def side_torch(
         newest = versions[0]
         return (
             [case for case in found if case.torch == newest],
-            [f"torch {newest} was measured last; there is also {', '.join(versions[1:6])}"],
+            [f"torch {newest} was measured last and is used; also measured: {', '.join(versions[1:6])}"],
         )
     return found, []
 
@@ -93,7 +93,7 @@ def common_torch(
         lack = ["base and head have no version of torch in common"] if theirs and ours else []
         return list(base), list(head), lack
     others = [version for version in dict.fromkeys((*ours, *sorted(theirs))) if version != shared[0]]
-    more = f"; there is also {', '.join(others[:5])}: --torch selects one"
+    more = f"; also measured: {', '.join(others[:5])}. Try: --torch VERSION"
     said = [f"torch {shared[0]} is the newest that base and head share{more}"] if others else []
     sides = [[case for case in rows if _public(case.torch) in ("", shared[0])] for rows in (base, head)]
     return sides[0], sides[1], said
@@ -122,7 +122,7 @@ def size_notes(rows: Sequence[StoredCase], size: str) -> Iterable[str]:
     for name, count in sorted(others.items()):
         yield (
             f"{counted(count, 'model has', 'models have')} rows of "
-            f"size {name}, which are not counted: --size {name}"
+            f"size {name}, which are not counted. Try: --size {name}"
         )
 
 

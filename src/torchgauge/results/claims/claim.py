@@ -144,13 +144,13 @@ def fault_of_sides(sides: tuple[Side, Side] | None) -> tuple[str, str] | None:
         return None
     base, head = sides
     if base == head:
-        return "both sides are the same", "name the field in which they differ"
+        return "`base` and `head` are equal", "give a field in which they differ"
     for name in ("device", "configuration"):
         if bool(base.given.get(name)) != bool(head.given.get(name)):
-            return f"only one side has `{name}`", "give it for both sides, or in `select`"
+            return f"only one side has `{name}`", "give the field for both sides, or in `select`"
     keys = {_KEY_OF[name] for name in Side.__struct_fields__ if base.given.get(name) != head.given.get(name)}
     if len(keys) > 1:
-        hint = "let the environment (torch, system, machine, device) differ, or the configuration"
+        hint = "vary either the environment (torch, system, machine, device) or the configuration"
         return f"the sides differ in {' and '.join(sorted(keys))}", hint
     return None
 

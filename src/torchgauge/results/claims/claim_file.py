@@ -142,7 +142,7 @@ def _question(document: Document, at: str, claim: ClaimFields) -> Question:
         where = f"{at}.threshold" if asked.threshold is not None else at.replace("question", "published")
         raise refuse(document, where, f"a share of {threshold:g} is above 1", "write 97.5 % as 0.975")
     if asked.over is not None and asked.aggregation is not Aggregation.PASS_RATE:
-        raise refuse(document, f"{at}.over", "only a pass rate has another denominator", "remove it")
+        raise refuse(document, f"{at}.over", "`over` is valid only for a pass rate", "remove it")
     condition, measure = _measured(document, at, asked)
     return Question(
         aggregation=asked.aggregation,

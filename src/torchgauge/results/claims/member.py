@@ -119,7 +119,7 @@ def number_of(found: Measured, measure: Measure) -> Number:
     if own.median is None or not measure.against_eager:
         return own
     if found.eager is None:
-        return Number(None, None, None, "eager was not measured beside it")
+        return Number(None, None, None, "eager was not measured in the same run or environment")
     if not found.eager.passed:
         return Number(None, None, None, f"eager: {found.eager.status.value}")
     below = found.eager.numbers.get(measure.metric, Number(None, None, None, f"{measure.metric} has no row"))
@@ -134,7 +134,9 @@ def quotient(above: Number, below: Number) -> Number:
     Without an interval where a side has none; absent where a side is not positive.
     """
     if not (above.median and below.median and above.median > 0 and below.median > 0):
-        return Number(None, None, None, f"{above.median:g} over {below.median:g} is not a ratio")
+        return Number(
+            None, None, None, f"no ratio of {above.median:g} and {below.median:g}: both must be positive"
+        )
     sides = ([each.median, each.low or math.nan, each.high or math.nan] for each in (below, above))
     ratio, *ends = map(float, ratio_interval(*sides))
     low, high = (math.exp(end) if math.isfinite(end) else None for end in ends)
@@ -149,7 +151,7 @@ def lacking(case: StoredCase) -> tuple[MemberState, str] | None:
     What another model than the named one did says nothing of the named one, not even where it failed.
     """
     if case.other_model:
-        return MemberState.NOT_COMPARABLE, f"another model than its name: {case.other_model}"
+        return MemberState.NOT_COMPARABLE, f"the built model is not the named one: {case.other_model}"
     if case.passed:
         return None
     if case.status is Status.PASS:
@@ -180,7 +182,7 @@ def decided(condition: Condition, number: Number, *, exact: bool) -> tuple[Membe
         return MemberState.UNDECIDED, "fewer than six samples have no interval"
     ends = {condition.holds(number.low), condition.holds(number.high)}
     if len(ends) == 2:
-        return MemberState.UNDECIDED, "its interval contains the threshold"
+        return MemberState.UNDECIDED, "the interval contains the threshold"
     return (MemberState.YES if ends == {True} else MemberState.NO), ""
 
 

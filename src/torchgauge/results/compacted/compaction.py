@@ -65,8 +65,8 @@ def compact(
         raise UsageError(f"{month!r} is not a month", hint="--month 2026-01")
     if month is not None and month >= now:
         raise UsageError(
-            f"{month} is not over by the clock of this machine, which says {utc(clock.now()):%Y-%m-%d}",
-            hint="compact a month before it; runs with a date in the future stay as they are",
+            f"{month} is not over: the date of this machine is {utc(clock.now()):%Y-%m-%d}",
+            hint="compact an earlier month; runs with a future date are never compacted",
         )
     with _alone(store, dry_run):
         store.compacted.look()

@@ -85,7 +85,9 @@ def read_manifest(path: Path) -> MonthManifest:
     found = read_record(MonthManifest, path)
     check_version(found.schema_version, str(path))
     if (found.month, found.name) != (path.parent.name, path.stem):
-        raise DataFileError(str(path), f"it is the manifest {found.name} of {found.month}", hint=RESTORE)
+        raise DataFileError(
+            str(path), f"the file contains the manifest {found.name} of {found.month}", hint=RESTORE
+        )
     return found
 
 

@@ -37,12 +37,12 @@ def _left_over(store: Store, known: set[str]) -> Iterator[Finding]:
         for path in sorted(folder.glob("*")) if folder.is_dir() else [folder]:
             name = path.relative_to(root).as_posix()
             if name not in known:
-                yield Finding(Fault.TORN, name, "a compaction that was killed left it", again)
+                yield Finding(Fault.TORN, name, "left over from a killed compaction", again)
     own = store.with_own_tables()
     for path in sorted((root / "tables").glob("*/[!.]*.parquet")):
         month = store.compacted.of(path.stem) if path.stem not in own else None
         if month is not None:
-            problem = "a compaction that was killed left it; its run is read from its month"
+            problem = "left over from a killed compaction; the run is read from its compacted month"
             yield Finding(
                 Fault.TORN, path.relative_to(root).as_posix(), problem, compact_command(root, month.month)
             )

@@ -84,7 +84,7 @@ class MonthWriter:
             if not pq.read_table(aside, use_threads=False).cast(plain).equals(rows.cast(plain)):
                 raise InfrastructureError(
                     f"{path} reads back differently from the written data",
-                    hint="check the disk; the tables of its runs are as they were",
+                    hint="check the disk; the tables of the runs are unchanged",
                 )
             publish(aside, path)
             self.files.append(sealed(self.root, path))

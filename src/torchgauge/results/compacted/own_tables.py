@@ -23,18 +23,18 @@ def why_not(store: Store, info: RunInfo) -> str:
     """Why a run with tables of its own is not compacted; empty where it can be."""
     folder = RunFolder(store.path / "runs" / info.run_id)
     if not folder.plan_path.is_file() or not folder.journal_path.is_file():
-        return "it has no plan or no journal, from which its tables could be made again"
+        return "the plan or the journal, from which tables are rebuilt, is missing"
     if is_held(folder.plan_path) or is_being_written(folder.journal_path):
-        return "it is being measured or published"
+        return "the run is being measured or published"
     if info.problem:
-        return f"its tables are damaged: {info.problem}"
+        return f"the tables of the run are damaged: {info.problem}"
     try:
         found = read_seal(folder)
         for file in found.files if found else ():
             if differs := file.differs_within(store.path):
                 return f"{file.path} {differs}"
         if found is None and not _has_ended(folder):
-            return "its journal has no end"
+            return "the journal has no end record"
     except (DamagedJournalError, UsageError) as error:
         return error.message
     return ""

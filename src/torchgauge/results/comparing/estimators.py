@@ -78,7 +78,7 @@ def choose_estimator(launch: Launch) -> Estimator:
 def estimate(launch: Launch, estimator: Estimator) -> LaunchEstimate | Unusable:
     """What ``launch`` says by ``estimator``."""
     if not launch.blocks:
-        return Unusable("it has no blocks")
+        return Unusable("the launch has no blocks")
     base, head = abba_block_times(launch, estimator)
     whole = np.isfinite(base) & np.isfinite(head)
     bad = sum(_bad(block, estimator) for block in launch.blocks)

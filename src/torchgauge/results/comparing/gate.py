@@ -50,7 +50,7 @@ def gate(verdicts: Sequence[MetricVerdict], policy: Policy | None = None, incomp
     said = headline(seen, incomplete=bool(incomplete))
     reasons += _nothing(seen, gating)
     if said is Headline.NOTHING_COMPARED and not (reasons or unmeasured):
-        reasons.append("no step time was compared: the policy ignores them")
+        reasons.append("no step time was compared: the policy ignores step times")
     return GateResult(
         exit_code=EXIT_CODES[GATE_VERDICTS[said]],
         reasons=(*map(_line, blocking), *map(_line, unmeasured), *reasons),
@@ -98,7 +98,7 @@ def _within(seen: MetricVerdict, tolerance: float) -> MetricVerdict:
             changed, verdict=Verdict.UNCHANGED if change.same else Verdict.UNDECIDED, reason=reason
         )
     if seen.verdict is Verdict.UNCHANGED and not change.same:
-        reason = f"unchanged within {seen.tolerance:.1%}, and the policy requires {tolerance:.1%}"
+        reason = f"unchanged within {seen.tolerance:.1%}, but the tolerance of the policy is {tolerance:.1%}"
         return replace(changed, verdict=Verdict.UNDECIDED, reason=reason)
     return changed
 
@@ -120,14 +120,14 @@ def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> 
     if not any(not each.control for each in seen):
         return ["nothing was compared"]
     if not gating:
-        return ["no compared metric gates: the policy only reports or ignores these metrics"]
+        return ["no compared metric can fail the gate: the policy only reports or ignores these metrics"]
     step_times = [each for each in gating if each.metric in STEP_TIMES]
     decided = [each for each in step_times if each.verdict not in (Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)]
     if step_times and not decided:
-        return [f"nothing was decided: none of {len(step_times)} step times that gate has a verdict"]
+        return [f"none of the {len(step_times)} step times that can fail the gate has a verdict"]
     open_ = sum(each.verdict is Verdict.UNDECIDED for each in gating)
     if open_:
-        return [f"undecided: {open_} of {counted(len(gating), 'verdict')} that gate"]
+        return [f"undecided: {open_} of {counted(len(gating), 'verdict')} that can fail the gate"]
     return []
 
 

@@ -41,7 +41,7 @@ class LaunchSamples:
         unlike = next(((ours, theirs) for ours, theirs in sorted(provenance) if ours != theirs), None)
         if unlike is not None or len(provenance) > 1:
             names = sorted({name or "unknown" for names in provenance for name in names})
-            return cls(refusal=f"read in different ways: {', '.join(names)}")
+            return cls(refusal=f"measured in different ways: {', '.join(names)}")
         if missing and not base:
             return cls(refusal=missing[0])
         return cls(tuple(base), tuple(head))

@@ -51,13 +51,13 @@ def suggest(ledger: Ledger, now: float, launches: int = LAUNCHES) -> str:
         f"# {counted(len(known) - len(wide), 'case keeps', 'cases keep')} the default tolerance.",
         (
             f"# {counted(len(few), 'case has', 'cases have')} fewer "
-            f"than {MIN_LAUNCHES} launches of A/A and are left out."
+            f"than {MIN_LAUNCHES} A/A launches and are left out."
         ),
         "cases:" if wide else "cases: {}",
     ]
     for name, case in sorted(wide.items()):
         reason = (
-            f"launches spread by {case.spread or 0:.1%} ({case.launches} of A/A on {case.runner_class},"
+            f"A/A launches spread by {case.spread or 0:.1%} ({case.launches} launches on {case.runner_class},"
             f" until {moment(now)[:10]})"
         )
         lines += [

@@ -76,7 +76,7 @@ def _of_one_coverage(found: list[MetricVerdict]) -> list[MetricVerdict]:
         return found
     explained = max(0.0, fell.get("graph_breaks", 0.0)) + max(0.0, fell.get("recompiles", 0.0))
     if graphs <= explained:
-        reason = f"{graphs:g} fewer, as many as graph breaks or recompilations went away"
+        reason = f"{graphs:g} fewer, explained by fewer graph breaks or recompilations"
         return [
             replace(each, verdict=Verdict.UNCHANGED, reason=reason) if each.metric == "graph_count" else each
             for each in found

@@ -49,8 +49,8 @@ def outputs_differ(launch: Launch) -> str:
         limit = TIMES * max(ours.error, errors.get(kind, 0.0) * size) + floor * size
         if found > most * limit:
             most = found / limit if limit else math.inf
-            what = f"head's {path} is {_share(found, size)} off base's float64"
-            worst = f"{what}, and base's own {_share(ours.error, size)} (limit {_share(limit, size)})"
+            what = f"head's {path} differs by {_share(found, size)} from base's float64 result"
+            worst = f"{what}, base's own dtype by {_share(ours.error, size)} (limit {_share(limit, size)})"
     return worst
 
 
@@ -58,13 +58,13 @@ def not_seen(launch: Launch) -> str:
     """Return why outputs of ``launch`` are compared with nobody's; empty where they are, or it failed."""
     sides = ((Side.BASE, launch.base), (Side.HEAD, launch.head))
     if any(outcome.status is not Status.PASS for _, outcome in sides):
-        return "a side did not pass"
+        return "base or head did not pass"
     starts = [dict(outcome.facts).get(START) for _, outcome in sides]
     if starts == [None, None]:  # a run of a store, or a model without tensors
         return ""
     base, head = (each if isinstance(each, float) else math.inf for each in starts)
     if not abs(base - head) <= SAME_START:
-        return "base and head begin with other weights or inputs"
+        return "base and head begin with different weights or inputs"
     for name, words in ((UNSEEN, ""), (ROUNDED, "rounding explains "), (Modifier.TIES.value, "")):
         for side, outcome in sides:
             if why := _fact(outcome, name):

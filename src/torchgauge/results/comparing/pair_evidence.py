@@ -155,7 +155,7 @@ class PairEvidence:
         if any(isinstance(each, Unusable) for each in (found, *again[0], *again[1])):
             return without
         self.estimator = Estimator.CPU
-        self.waited = f"launch {launch.number} had too few clean steps, so all are read by CPU time"
+        self.waited = f"launch {launch.number} had too few clean steps, so all launches use CPU time"
         for stage, estimates in zip(stages, again, strict=True):
             stage.timings = [
                 replace(timing, latency=each)
@@ -258,7 +258,7 @@ def _mismatch(launch: Launch) -> str:
         return ""
     differing = [f"{name} {ours} against {theirs}" for name, ours, theirs in _differing(base, head)]
     detail = f" ({', '.join(differing)})" if differing else ""
-    return f"base realised {base.hash} and head {head.hash}: they computed different models{detail}"
+    return f"base and head built different models: hashes {base.hash} and {head.hash}{detail}"
 
 
 def _models(launch: Launch) -> str:

@@ -146,7 +146,7 @@ def untimed_verdict(evidence: PairEvidence) -> MetricVerdict:
         return replace(blank, estimator=estimator, verdict=Verdict.NOT_COMPARABLE, reason=evidence.mismatch)
     if not evidence.launches:
         return replace(blank, reason="no launch was measured")
-    why = evidence.unusable[-1] if evidence.unusable else "the run ended first"
+    why = evidence.unusable[-1] if evidence.unusable else "the run ended before a verdict"
     if evidence.failed and not timings:
         return replace(blank, estimator=estimator, verdict=Verdict.NOT_COMPARABLE, reason=why)
     launches = "launch" if len(timings) == 1 else "launches"
@@ -166,7 +166,7 @@ def _decide(
         if repetition is None:
             return Verdict.IMPROVEMENT if finding.shows_gain else Verdict.REGRESSION, ""
         if confirmed is None:
-            return Verdict.UNDECIDED, "suspected, but there were not enough fresh launches to repeat it"
+            return Verdict.UNDECIDED, "suspected, but too few fresh launches were measured to confirm"
         return (
             Verdict.UNDECIDED,
             f"suspected, but {counted(len(evidence.fresh.timings), 'fresh launch')} did not agree",
@@ -183,7 +183,7 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
         fresh = len(evidence.fresh.timings)
         again = f", and {counted(fresh, 'fresh launch')} did not show it" if fresh else ""
         return (
-            f"the interval excludes 1, but p is {finding.p_adjusted:.2g} among all that was compared{again}"
+            f"the interval excludes 1, but p adjusted for all comparisons is {finding.p_adjusted:.2g}{again}"
         )
     if changed:
         return f"slower, but by less than the floor of {finding.rule.floor:g} s"
@@ -194,12 +194,12 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
         )
     if finding.metric in WATCHED:
         what = "wall time is" if finding.metric == WALL else "slow steps are"
-        return f"{what} only watched for slowdowns; it does not decide when measuring stops"
+        return f"{what} only checked for slowdowns; measuring does not wait for this verdict"
     if len(evidence.first.launches) >= evidence.max_launches:
         return f"{counted(moderated.n, 'launch was', 'launches were')} not enough"
     if evidence.exhausted:
-        return f"the time of {evidence.rule.max_time_s:g} s ended first"
-    return "the run ended first"
+        return f"the time limit of {evidence.rule.max_time_s:g} s was reached"
+    return "the run ended before a verdict"
 
 
 def _repeats(fresh: Moderated, finding: Finding, error: float) -> bool:
@@ -224,7 +224,7 @@ def _slow_steps(evidence: PairEvidence) -> str:
 
     if not any(any(each.slow) for each in found):
         return ""
-    return f"steps of twice the median and more: base {share(0)}, head {share(1)}"
+    return f"steps of at least twice the median: base {share(0)}, head {share(1)}"
 
 
 def _medians(timings: list[Timing], metric: str) -> tuple[float, float]:
@@ -264,7 +264,7 @@ def _left_out(evidence: PairEvidence) -> str:
         parts.append(evidence.waited)
     if evidence.unusable:
         parts.append(
-            f"{counted(len(evidence.unusable), 'launch')} were unusable, the last: {evidence.unusable[-1]}"
+            f"{counted(len(evidence.unusable), 'launch')} unusable, the last: {evidence.unusable[-1]}"
         )
     if evidence.quarantine:
         parts.append(f"in quarantine: {evidence.quarantine}")

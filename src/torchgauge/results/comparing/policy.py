@@ -203,7 +203,12 @@ def _parts(document: Document) -> Iterator[tuple[str, str, Document]]:
         if below is None:
             continue
         if not isinstance(below, dict):
-            raise refuse(document, f"$.{section}", "expected a mapping", f"see how {section} are written")
+            raise refuse(
+                document,
+                f"$.{section}",
+                "expected a mapping",
+                f"see `{section}` in the reference of YAML files",
+            )
         if section == "defaults":
             yield section, "", document.part(section)
             continue
@@ -234,7 +239,7 @@ def _check(part: Document, fields: EntryFields, today: date) -> None:
         if metric not in known:
             raise refuse(part, at, f"unknown metric {metric!r}", f"one of: {', '.join(known)}")
         if own.tolerance is not None and metric in exact:
-            hint = "only `action` can be set for it"
+            hint = f"only `action` can be set for {metric}"
             raise refuse(part, f"{at}.tolerance", f"{metric} is compared exactly", hint)
     if not fields.expires:
         return
@@ -292,10 +297,10 @@ def _loosened(base: Rule, rule: Rule) -> str:
 
 def _what(field: str, base: Rule, rule: Rule) -> str:
     if field == "action":
-        return f"`{rule.action.value}` gates less than `{base.action.value}` and needs a reason"
+        return f"`{rule.action.value}` is weaker than `{base.action.value}` and needs a reason"
     name = "max_time_s" if field == "max_time" else field
     before, after = getattr(base, name), getattr(rule, name)
-    return f"{field} {after:g} is looser than the {before:g} that holds without it, and needs a reason"
+    return f"{field} {after:g} is looser than the inherited {before:g}, and needs a reason"
 
 
 def _glob(pattern: str) -> re.Pattern[str]:

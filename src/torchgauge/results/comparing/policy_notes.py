@@ -31,7 +31,7 @@ def unused_notes(policy: Policy, case_ids: Iterable[str]) -> list[str]:
     if len(unused) > MOST:
         lines.append(
             f"{policy.source}: and "
-            f"{counted(len(unused) - MOST, 'more entry applies', 'more entries apply')} to none of them"
+            f"{counted(len(unused) - MOST, 'more entry', 'more entries')} without a judged case"
         )
     return lines
 

@@ -89,13 +89,13 @@ def why(nights: Sequence[Night]) -> str:
     df = sum(night.df for night in nights)
     spread = math.sqrt(sum(night.squares for night in nights) / df) if df else 0.0
     if df >= MIN_DF and spread > visible_spread(df):
-        return f"launches spread by {spread:.1%}, so that {LOOKS[-1]} could not show {VISIBLE_CHANGE:.0%}"
+        return f"spread of {spread:.1%}: {LOOKS[-1]} launches cannot detect a change of {VISIBLE_CHANGE:.0%}"
     apart = two_modes([ratio for night in nights for ratio in night.ratios])
     if apart is not None:
         return f"its A/A ratios have two modes, {math.expm1(apart):.1%} apart"
     contradicted = sum(night.contradicted for night in nights)
     if contradicted >= MAX_CONTRADICTED:
-        return f"{contradicted} suspicions within {WINDOW_DAYS} days did not repeat"
+        return f"{contradicted} suspected changes within {WINDOW_DAYS} days were not confirmed"
     return ""
 
 

@@ -75,7 +75,7 @@ def difference(base: RunSide, head: RunSide) -> Difference:
     ):
         if bool(ours) != bool(theirs):
             raise UsageError(
-                f"--{name}-{'b' if ours else 'a'} is missing", hint=f"name both: --{name}-a X --{name}-b Y"
+                f"--{name}-{'b' if ours else 'a'} is missing", hint=f"pass both: --{name}-a X --{name}-b Y"
             )
     device, configuration = base.device != head.device, base.configuration != head.configuration
     if device and configuration:
@@ -88,7 +88,7 @@ def difference(base: RunSide, head: RunSide) -> Difference:
     if base.run_id == head.run_id:
         raise UsageError(
             f"run {base.run_id} is compared with itself",
-            hint="name another run, or --device-a and --device-b, or --config-a and --config-b",
+            hint="pass another run, or --device-a and --device-b, or --config-a and --config-b",
         )
     return Difference.RUN
 
@@ -148,10 +148,10 @@ def refusal(base: Measured, head: Measured, differs: Difference) -> str:
         return f"the workloads differ: {listed}"
     hashes = base.row["realised_hash"], head.row["realised_hash"]
     if all(hashes) and hashes[0] != hashes[1]:
-        return f"they computed different models: realised hashes {hashes[0]} and {hashes[1]}"
+        return f"the two sides built different models: hashes {hashes[0]} and {hashes[1]}"
     if differs is not Difference.CONFIGURATION and base.case.configuration != head.case.configuration:
         return (
-            f"the configuration {head.case.configuration.name} has different meanings on both sides,"
+            f"the two sides define configuration {head.case.configuration.name} differently,"
             f" and the {differs.value} differs too"
         )
     return _environment_refusal(base, head, differs)

@@ -79,9 +79,9 @@ def _why_undecided(each: MetricVerdict, sure: bool, small: bool) -> str:
     assert each.low is not None
     assert each.high is not None
     if each.low <= 1 <= each.high:
-        return f"the interval holds 1 and is wider than {each.tolerance:.0%}"
+        return f"the interval contains 1 and is wider than the tolerance of {each.tolerance:.0%}"
     if small:
         return "the change is below the floor of the policy"
     if not sure:
-        return f"the interval excludes 1, but p is {each.p_adjusted:.2g} among all that was compared"
-    return f"the change is smaller than half of {each.tolerance:.0%}, and may be more than all of it"
+        return f"the interval excludes 1, but p adjusted for all comparisons is {each.p_adjusted:.2g}"
+    return f"the change is below half of the tolerance of {each.tolerance:.0%}, but may exceed the tolerance"

@@ -36,7 +36,7 @@ def suite_of(timed: Sequence[MetricVerdict], dropped: int, policy: Policy) -> Me
     known = [each for each in timed if each.prior_spread is not None and each.spread is not None]
     if len(known) < len(timed):
         without = len(timed) - len(known)
-        return replace(blank, reason=f"{reason}; {without} of them without noise history: no interval")
+        return replace(blank, reason=f"{reason}; no interval: {without} cases have no noise history")
     errors = [math.hypot(each.spread or 0.0, each.prior_spread or 0.0) for each in known]
     error = float(np.mean(errors))
     df = min(each.prior_df for each in known)

@@ -106,7 +106,7 @@ def moderate(
     if n < 2:
         raise ValueError(f"{counted(n, 'launch has', 'launches have')} no spread")
     if not np.all(np.isfinite(logs)):
-        raise ValueError("a non-finite estimate; a launch without one does not enter")
+        raise ValueError("the estimate of a launch is not finite")
     mean, variance = logs.mean(axis=-1), logs.var(axis=-1, ddof=1)
     df = np.full_like(mean, n - 1)
     if prior_spread is None or not np.all(np.greater(prior_spread, 0)) or not np.all(np.greater(prior_df, 0)):

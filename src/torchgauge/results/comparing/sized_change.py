@@ -76,13 +76,13 @@ def judge_sized(blank: MetricVerdict, samples: LaunchSamples, rule: SizedRule) -
         return _too_few(blank, rule, far if by_launch else None)
     blank = _with_interval(blank, samples, rule)
     if not rule.is_far(base, head):
-        reason = f"{far} of {counted(count, 'launch')} differ by more" if by_launch else ""
+        reason = f"{far} of {counted(count, 'launch')} differ by more than the tolerance" if by_launch else ""
         return replace(blank, verdict=Verdict.UNCHANGED, reason=reason)
     low, high = blank.low, blank.high
     if low is None or high is None:  # fewer launches than have one must all point the same way
         low, high = (min(samples.ratios), max(samples.ratios)) if len(samples.ratios) == count else (1.0, 1.0)
     if low <= 1 <= high:
-        return replace(blank, reason="the change is large enough, but launches disagree on it")
+        return replace(blank, reason="the change is large enough, but launches disagree on its direction")
     return replace(blank, verdict=worse_or_better(head - base, rule.metric))
 
 
@@ -101,7 +101,7 @@ def _too_few(blank: MetricVerdict, rule: SizedRule, far: int | None) -> MetricVe
     if far is not None:
         reason = (
             f"the change is large enough in {far} of "
-            f"{counted(count, 'launch')}, and it takes {least} to judge"
+            f"{counted(count, 'launch')}, and a verdict requires {least}"
         )
         return replace(blank, reason=reason, needed=least)
     action = blank.action.softened if count == 1 else blank.action

@@ -104,7 +104,9 @@ def judge_status(
     if len(head) == 1 and len(better) == len(told):
         return _changed(blank, Verdict.FIXED, better)
     counts = [sum(grade(side) is not Grade.PASSED for side in ended) for ended in _columns(told)]
-    reason = f"it differs between launches: base failed in {counts[0]} of {len(told)}, head in {counts[1]}"
+    reason = (
+        f"status differs between launches: base failed in {counts[0]} of {len(told)}, head in {counts[1]}"
+    )
     return replace(blank, verdict=Verdict.UNDECIDED, reason=reason)
 
 

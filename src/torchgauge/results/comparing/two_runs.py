@@ -65,10 +65,11 @@ STEP_TIMES = compared_by(Compared.STEPS)
 
 EARLIER_RUNS = "earlier runs"
 NO_HISTORY = (
-    "no noise history of this case on this class of runner: the interval is that of the samples alone"
+    "no noise history of this case on this class of runner: the interval covers only variation within one "
+    "launch"
 )
 NO_HOURS = (
-    "known from A/A launches only, which alternate within minutes: hourly variation of this case "
+    "noise known only from A/A launches minutes apart: hourly variation of this case "
     "requires three earlier runs here, or torchgauge ab"
 )
 
@@ -212,7 +213,7 @@ class _Comparison:
         ours, theirs = base.summaries.get(self.metric), head.summaries.get(self.metric)
         for side, row in (("first", ours), ("second", theirs)):
             if row is None or row["median"] is None:
-                why = (row and row["absent"]) or "it was not measured"
+                why = (row and row["absent"]) or "the metric was not measured"
                 reason = f"no {self.metric} on the {side} side: {why}"
                 return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason)
         assert ours is not None
@@ -375,7 +376,9 @@ def _outcome(measured: Measured) -> Outcome:
                 summary["unit"],
                 samples=() if summary["median"] is None else (summary["median"],),
                 provenance=summary["provenance"] or "",
-                absent=(summary["absent"] or "it was not measured") if summary["median"] is None else "",
+                absent=(summary["absent"] or "the metric was not measured")
+                if summary["median"] is None
+                else "",
             )
             for summary in measured.summaries.values()
         ),

@@ -67,9 +67,9 @@ def let_pass(verdicts: Iterable[MetricVerdict]) -> str:
     bad = worse(found)
     open_ = len({each.pair_key for each in found if each.verdict is Verdict.UNDECIDED and not each.control})
     return (
-        f"changed, and the policy lets it pass: {bad}"
+        f"changed, but allowed by the policy: {bad}"
         if bad
-        else (f"undecided, and the policy lets it pass: {pairs(open_)}")
+        else (f"undecided, but allowed by the policy: {pairs(open_)}")
     )
 
 

@@ -67,7 +67,7 @@ def choose_columns(reading: Reading, wanted: Sequence[str]) -> Choice:
         if len(columns[-1].machines) > 1:
             notes.append(
                 f"{name}: rows are from {counted(len(columns[-1].machines), 'machine')}, "
-                "the newest of each case"
+                "the newest row of each case is shown"
             )
     if not any(rows):
         known = ", ".join(sorted(measured.rows))
@@ -98,7 +98,7 @@ def _resolve(name: str, measured: _Measured, names: Sequence[str]) -> tuple[str,
         close = difflib.get_close_matches(device, measured.versions, n=1, cutoff=0.75)
         meant = f"; did you mean {close[0]}?" if close else ""
         known = ", ".join(sorted(measured.versions))
-        return device, None, f"{device} was never measured in these stores{meant}; they have: {known}"
+        return device, None, f"{device} was never measured in these stores{meant}; measured devices: {known}"
     versions = measured.versions[device]
     if version:
         if version in versions:

@@ -70,7 +70,7 @@ def column_facts(column: Column, table: Table) -> list[tuple[str, str]]:
     if column.newest_at is None:
         return [("", NOT_MEASURED)]
     behind = table.newest_at - column.newest_at
-    age = f", {units.age(behind)} older than the newest" if behind >= 60 else ""
+    age = f", {units.age(behind)} older than the newest column" if behind >= 60 else ""
     facts = [("torch", column.torch or "unknown")]
     facts += [("packages", "; ".join(column.packages))] if column.packages else []
     facts += [("model", " | ".join(column.models))] if column.models else []
@@ -117,7 +117,7 @@ def helped_text(entry: Entry) -> str:
 def unknown_texts(found: Lacking) -> list[str]:
     """How much that others have was never measured in the column, a sentence per section."""
     return [
-        f"{counted(number, 'part')} of {section} that others have: not measured here"
+        f"{counted(number, 'part')} of {section} measured only in other columns"
         for section, number in found.unknown
     ]
 

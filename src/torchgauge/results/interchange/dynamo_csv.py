@@ -120,7 +120,7 @@ def _batch(row: Row) -> int:
         return UNKNOWN_BATCH
     if value != int(value):
         raise row.refuse(
-            "batch_size", f"{row.cells['batch_size']} is not a batch", "a batch is a whole number"
+            "batch_size", f"{row.cells['batch_size']} is not a batch size", "write a whole number"
         )
     return int(value)
 
@@ -134,7 +134,7 @@ def _performance(row: Row, device: str) -> Said:
         return NO_SPEEDUP, (), ()
     if latency == 0:
         raise row.refuse(
-            "abs_latency", "a speed-up without a latency", "both are 0.0 for a run that failed, or neither is"
+            "abs_latency", "a speed-up without a latency", "write 0.0 in both cells only for a failed run"
         )
     return (PASSED, *_numbers(row, device))
 
@@ -145,8 +145,8 @@ def _accuracy(row: Row, device: str) -> Said:
         raise row.refuse("accuracy", "the cell is empty", "remove the row, or write the runner's value")
     ending = ending_of(word)
     if ending is None:
-        problem = f"{word!r} is not a word of the dynamo runner{meant(word)}"
-        raise row.refuse("accuracy", problem, "fix the cell, or take the row out")
+        problem = f"{word!r} is not an accuracy result of the dynamo runner{meant(word)}"
+        raise row.refuse("accuracy", problem, "fix the cell, or remove the row")
     measurements, facts = _numbers(row, device) if ending.status is Status.PASS else ((), ())
     return ending, measurements, ((FACT, word), *facts)
 
@@ -198,7 +198,7 @@ def _merged(parts: list[_Part]) -> list[ImportedCase]:
             other = by_kind[part.kind].row
             raise part.row.refuse(
                 "name",
-                f"{part.case.case.id} stands in {other.path.name}, line {other.line}, too",
+                f"{part.case.case.id} is also in {other.path.name}, line {other.line}",
                 "keep one of the two, or import the files as two runs",
             )
         by_kind[part.kind] = part

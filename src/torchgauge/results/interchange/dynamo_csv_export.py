@@ -49,9 +49,9 @@ def write_expected_csv(run: ExportedRun, folder: Path) -> Written:
 def _row(run: ExportedRun, case: ExportedCase, kind: str) -> tuple[dict[str, str] | None, str]:
     """The row of ``case`` in a file of ``kind``, or None and why it has none."""
     if not case.compiled:
-        return None, "it is the eager side of other rows"
+        return None, "eager cases have no row: they are the baseline of other rows"
     if Modifier.OTHER_MODEL.value in (case.row["modifiers"] or ()):
-        return None, "it measured another model than its name, which upstream's format cannot express"
+        return None, "the built model is not the named one, which upstream's format cannot express"
     if reason := _apart(case, kind):
         return None, reason
     word = upstream_word(case.row, case.facts)
@@ -68,7 +68,7 @@ def _row(run: ExportedRun, case: ExportedCase, kind: str) -> tuple[dict[str, str
         numbers = _exported_numbers(run, case)
         row |= {name: _cell(numbers[name]) for name in row if name in numbers}
     if kind == PERFORMANCE and not (row["speedup"] and row["abs_latency"]):
-        return None, "it has no speed-up over eager"
+        return None, "the case has no speed-up over eager"
     return row, ""
 
 
@@ -84,7 +84,9 @@ def _apart(case: ExportedCase, kind: str) -> str:
     if kind == PERFORMANCE:
         modifier = case.doubt("latency")
     return (
-        f"it is {modifier} ({case.why(modifier)}), which upstream's format cannot express" if modifier else ""
+        f"the case is {modifier} ({case.why(modifier)}), which upstream's format cannot express"
+        if modifier
+        else ""
     )
 
 
@@ -132,7 +134,7 @@ def _write(
             if row and key in rows:
                 row, reason = (
                     None,
-                    "another size or shape of the model has the row, and the format has no field for it",
+                    "another size or shape already has this row: the format has no field for sizes",
                 )
             if row is None:
                 left_out.append((f"{case.row['case_id']} ({kind})", reason))

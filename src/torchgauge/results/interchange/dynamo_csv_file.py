@@ -48,8 +48,8 @@ class Row:
         if not math.isfinite(value):
             raise self.refuse(
                 column,
-                f"{text!r} is not a result: a missing value is a status, never {text}",
-                "take the row out, or write 0.0 as speed-up and latency for a run that failed",
+                f"{text!r} is not a finite number",
+                "remove the row, or write 0.0 as speed-up and latency of a failed run",
             )
         if value < 0:
             raise self.refuse(column, f"{text} is negative", "fix the cell")
@@ -59,7 +59,7 @@ class Row:
         """The number in ``column``; raises :class:`DataFileError` where the cell is empty."""
         value = self.number(column)
         if value is None:
-            raise self.refuse(column, "the cell is empty", "a failed run has 0.0 there; remove empty rows")
+            raise self.refuse(column, "the cell is empty", "write 0.0 for a failed run, or remove the row")
         return value
 
 
@@ -92,12 +92,14 @@ def read_csv_file(path: Path, given: Context, ignore: frozenset[str]) -> CsvFile
                 str(path),
                 f"the row has {counted(len(cells), 'cell')} and the header {counted(len(header), 'column')}",
                 line=line,
-                hint="the file may have been cut off: copy it again, or take the row out",
+                hint="the file may be truncated: copy it again, or remove the row",
             )
         stripped = (cell.strip() for cell in cells)
         found.append(Row(path, line, dict(zip(header, stripped, strict=True))))
     if not found:
-        raise DataFileError(str(path), "has a header and no row", line=1, hint="repeat the run that wrote it")
+        raise DataFileError(
+            str(path), "has a header but no rows", line=1, hint="repeat the run that wrote it"
+        )
     return CsvFile(path, kind, tuple(found), given.over(context), source_of(path, f"dynamo {kind} CSV", data))
 
 
@@ -110,7 +112,7 @@ def _table(path: Path, text: str) -> tuple[list[str], list[tuple[int, list[str]]
             str(path),
             f"is not a CSV: {error}",
             line=reader.line_num,
-            hint="commas between cells, quotes in pairs",
+            hint="separate cells with commas and close all quotes",
         ) from error
     header = [cell.strip() for cell in lines[0][1]]
     if len(header) == 1:
@@ -134,7 +136,7 @@ def _kind(path: Path, header: Sequence[str]) -> str:
         str(path),
         f"has neither a column 'speedup' nor a column 'accuracy', but {', '.join(header[:8])}",
         line=1,
-        hint="the performance, accuracy and expected files of the dynamo runner can be read",
+        hint="pass a performance, accuracy or expected file of the dynamo runner",
     )
 
 
@@ -153,6 +155,6 @@ def _check_header(path: Path, kind: str, header: Sequence[str], ignore: frozense
             )
         if name not in {*columns, *MORE[kind], *ignore}:
             raise DataFileError(
-                str(path), f"the column {name!r} is not one of a {kind} file", line=1, field=name,
-                hint=f"--ignore-columns {name or 'NAME'} passes over it",
+                str(path), f"a {kind} file must not have the column {name!r}", line=1, field=name,
+                hint=f"to skip the column: --ignore-columns {name or 'NAME'}",
             )  # fmt: skip

@@ -36,7 +36,7 @@ def export_run(store: Store, run_id: str, form: str, out: Path, benchmark: str =
             raise UsageError(f"{out} is a folder, or its folder is missing", hint="--out FILE")
         return write_hud_v3(run, out, benchmark)
     if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file", hint="--out FOLDER: each configuration has a file of its own")
+        raise UsageError(f"{out} is a file", hint="pass --out FOLDER: each configuration gets its own file")
     write = write_expected_csv if form == EXPECTED else write_dynamo_csv
     return write(run, out)
 
@@ -50,7 +50,7 @@ def read_files(
     """
     for path in paths:
         if not path.exists():
-            raise UsageError(f"{path}: there is no such file", hint="name files of another tool")
+            raise UsageError(f"{path}: there is no such file", hint="pass result files of another tool")
     form = form or _guess(paths)
     if form in _READERS:
         return _READERS[form](paths, given, known)

@@ -44,10 +44,11 @@ FORM = "hud-v3"
 SCHEMA = "v3"
 ACCURACY = "accuracy"
 
-_CONVERT = f"only {SCHEMA!r} is; convert the file with the tool that wrote it"
+_CONVERT = f"convert the file to {SCHEMA!r} with the tool that wrote it"
 _NEEDS = f"a {SCHEMA} record has benchmark.name, model.name and metric.name"
 _TORCH = {"torch": "torch.version", "pytorch": "torch.version"}
 EAGER_MEMORY = "eager_peak_mem"
+HASH_ONLY = "imported: the file gives only the hash of the built model, not its parameters or inputs"
 
 
 class BenchmarkFields(msgspec.Struct):
@@ -137,9 +138,7 @@ class _Found:
             tuple(self.measurements.values()),
             (*self.facts.items(), *((m.value, str(info[m.value])) for m in Modifier if m.value in info)),
             float(self.first.timestamp),
-            Realised(str(realised), 0, 0, "", ("imported: the file has only its hash",))
-            if realised
-            else None,
+            Realised(str(realised), 0, 0, "", (HASH_ONLY,)) if realised else None,
             tuple(
                 modifier for modifier in Modifier if modifier.value in str(info.get("modifiers", "")).split()
             ),
@@ -180,7 +179,7 @@ def _converted(place: Place, item: Any) -> RecordFields:
     version = item.get("schema_version", SCHEMA) if isinstance(item, dict) else SCHEMA
     if version != SCHEMA:
         raise place.refuse(
-            f"the schema version {version!r} is not read",
+            f"the schema version {version!r} is not supported",
             "schema_version",
             _CONVERT,
         )
@@ -229,7 +228,7 @@ def _case(place: Place, record: RecordFields, given: Context, known: Known) -> C
         raise place.refuse(
             f"the record has no {missing[0]}",
             "",
-            f"--{missing[0].replace('configuration', 'config')} NAME sets it for all records",
+            f"--{missing[0].replace('configuration', 'config')} NAME sets the missing value for all records",
         )
     for kind, name in (("suite", context.suite), ("model", record.model.name), ("device", context.device)):
         check_name(place.path, kind, name, place.line, place.name)
@@ -270,7 +269,7 @@ def _sizes(place: Place, info: Mapping[str, Any]) -> dict[str, Any]:
         raise place.refuse(
             f"batch, shape or seed cannot be read: {error}",
             "benchmark.extra_info",
-            "numbers, and shape an object of numbers",
+            "write batch and seed as numbers, and shape as an object of numbers",
         ) from error
 
 
@@ -286,7 +285,7 @@ def _take(entry: _Found, place: Place, record: RecordFields, known: Known) -> No
         raise place.refuse(
             f"{metric.name} has no value",
             "metric.benchmark_values",
-            "leave the record out where nothing was measured",
+            "remove the record if nothing was measured",
         )
     name = metric.name
     if name == EAGER_MEMORY and entry.case.configuration.backend == EAGER:
@@ -333,8 +332,8 @@ def _ending(place: Place, record: RecordFields) -> Ending:
     ending = ending_of(word)
     if ending is None:
         raise place.refuse(
-            f"{word!r} is not a verdict on accuracy{meant(word)}",
+            f"{word!r} is not an accuracy result{meant(word)}",
             "metric.extra_info.benchmark_values",
-            "fix or leave out the record",
+            "fix or remove the record",
         )
     return ending

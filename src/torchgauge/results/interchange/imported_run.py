@@ -71,7 +71,7 @@ class Source:
         return Environment(
             device,
             tuple(sorted((*told, ("imported_sha256", self.digest)))),
-            notes=("imported: machine and versions are those that the file names, and no others",),
+            notes=("imported: only the machine and versions that the file contains are recorded",),
         )
 
 
@@ -94,7 +94,7 @@ def read_bytes(path: Path) -> bytes:
     """The file's bytes; raises :class:`DataFileError` for a folder, an empty or an unreadable file."""
     try:
         if path.is_dir():
-            raise DataFileError(str(path), "is a folder", hint="name the files in it")
+            raise DataFileError(str(path), "is a folder", hint="pass the files in the folder")
         data = path.read_bytes()
     except OSError as error:
         raise DataFileError(
@@ -133,7 +133,7 @@ def check_name(path: Path, kind: str, name: str, line: int | None, column: str =
         f"{name!r} cannot be the name of a {kind}",
         line=line,
         field=column,
-        hint="a name is printable and has none of : @ [ ]",
+        hint="use printable characters other than : @ [ ]",
     )
 
 
@@ -167,7 +167,7 @@ def write_run(
     for each in cases:
         contents.add(each)
     if not contents.cases:
-        raise UsageError("the files hold no case", hint="check that they are the ones that were meant")
+        raise UsageError("the files contain no case", hint="check the file names")
     now = clock.now()
     plan = _plan(new_run_id(clock), now, list(contents.cases.values()), command)
     results = _tried(plan, list(contents.cases.values()), known)
@@ -215,9 +215,9 @@ def _tried(plan: Plan, cases: Sequence[ImportedCase], known: Known) -> list[Resu
         (each,) = cases
         raise DataFileError(
             str(each.source.path),
-            f"a value of it cannot be kept: {error}",
+            f"a value cannot be stored: {error}",
             field=each.origin,
-            hint="take the value out",
+            hint="remove the value",
         ) from error
 
 

@@ -70,19 +70,19 @@ def _refused(path: Path, error: json.JSONDecodeError, before: int) -> DataFileEr
         str(path),
         f"is not JSON: {error.msg} in column {error.colno}",
         line=before + error.lineno,
-        hint="the file may have been cut off: copy it again",
+        hint="the file may be truncated: copy it again",
     )
 
 
 def _not_kept(path: Path, text: str, error: Exception, before: int = 0) -> DataFileError:
     if isinstance(error, RecursionError):
-        hint = "is it the file that was meant?"
+        hint = "check the file name"
         return DataFileError(str(path), "is nested too deeply to be read", line=before + 1, hint=hint)
     word = str(error)
     at = next((number for number, line in enumerate(text.splitlines(), 1) if word in line), 1)
     problem = (
-        f"{word} is neither a result nor JSON: a missing value is a status"
+        f"{word} is not valid JSON"
         if word.lstrip("-").isalpha()
-        else f"{word[:20]}{'...' if word[20:] else ''} is larger than any number that can be kept"
+        else f"{word[:20]}{'...' if word[20:] else ''} is too large for a 64-bit float"
     )
-    return DataFileError(str(path), problem, line=before + at, hint="take the value out")
+    return DataFileError(str(path), problem, line=before + at, hint="remove the value")

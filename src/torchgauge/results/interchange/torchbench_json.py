@@ -141,8 +141,8 @@ def _parsed(path: Path, key: str, given: Context, known: Known) -> tuple[Case, s
     found = _LONG.fullmatch(key) or _SHORT.fullmatch(key)
     if found is None:
         raise _refuse(
-            path, key, "is not a key of a metric",
-            "model=M, test=eval, device=D, bs=8, extra_args=[], metric=latencies, or M-eval_latency",
+            path, key, "is not the key of a metric",
+            "write model=M, test=eval, device=D, bs=8, extra_args=[], metric=latencies, or M-eval_latency",
         )  # fmt: skip
     parts = found.groupdict()
     arguments = _literal(path, key, parts.get("args") or "[]")
@@ -152,10 +152,15 @@ def _parsed(path: Path, key: str, given: Context, known: Known) -> tuple[Case, s
     )
     for name in ("mode", "dtype", "device"):
         if not getattr(context, name):
-            raise _refuse(path, key, f"does not contain the {name}", f"--{name} NAME sets it for all keys")
+            raise _refuse(
+                path,
+                key,
+                f"does not contain the {name}",
+                f"--{name} NAME sets the missing value for all keys",
+            )
     batch = _literal(path, key, parts.get("bs") or "None")
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
-        raise _refuse(path, key, f"bs={batch!r} is not a batch", "a whole number or None")
+        raise _refuse(path, key, f"bs={batch!r} is not a batch size", "a whole number or None")
     for kind, value in (("model", parts["model"]), ("device", context.device), ("suite", context.suite)):
         check_name(path, kind, value, None, key)
     configuration = names.execution(context.configuration, dict(known.configurations))
@@ -194,7 +199,7 @@ def _literal(path: Path, key: str, text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         raise _refuse(
-            path, key, f"{text!r} is not a plain value", "write bs=None or bs=8, and a list"
+            path, key, f"{text!r} is not a Python literal", "write bs=8 or bs=None, and extra_args=[]"
         ) from None
 
 
@@ -202,20 +207,20 @@ def _take(path: Path, key: str, entry: _Entry, metric: str, value: Any) -> None:
     values = value if isinstance(value, list) else [value]
     if values and all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values):
         if any(each < 0 for each in values):
-            raise _refuse(path, key, f"{value} is negative", "take the key out")
+            raise _refuse(path, key, f"{value} is negative", "remove the key")
         factor = _METRICS.get(metric, ("", 1.0))[1]
         try:
             entry.numbers[metric] = tuple(map(float, values))
         except OverflowError:
-            raise _refuse(
-                path, key, "is larger than any number that can be kept", "take the key out"
-            ) from None
+            raise _refuse(path, key, "is too large for a 64-bit float", "remove the key") from None
         if not all(each * factor < math.inf for each in entry.numbers[metric]):
-            raise _refuse(path, key, "is larger than any number that can be kept", "take the key out")
+            raise _refuse(path, key, "is too large for a 64-bit float", "remove the key")
     elif isinstance(value, str) and value:
         entry.words[metric] = value
     elif value is not None:
-        raise _refuse(path, key, f"{value!r} is neither numbers nor a word", "take the key out")
+        raise _refuse(
+            path, key, f"{value!r} is not a number, a list of numbers or a string", "remove the key"
+        )
     else:
         entry.words[metric] = "no value"
 

@@ -228,7 +228,7 @@ def _of_baseline(case: str, read: Iterable[_Read]) -> Entry:
     )
     ended = [each.endings[case][0] for each in found if case in each.endings]
     if not ended:
-        return Entry("missing", reason="it was not measured")
+        return Entry("missing", reason="the case was not measured")
     status, reason = ended[0]
     median = medians[len(medians) // 2] if medians else None
     return Entry(status, median=median, reason=reason)
@@ -236,7 +236,7 @@ def _of_baseline(case: str, read: Iterable[_Read]) -> Entry:
 
 def _entry(case: str, cell: CellState, read: _Read | None) -> Entry:
     if read is None or case not in read.endings:
-        return Entry("missing", reason=cell.failed or "it was not measured")
+        return Entry("missing", reason=cell.failed or "the case was not measured")
     (base, base_reason), (status, reason) = read.endings[case]
     verdict = read.verdicts.get(case)
     if case in read.differing:

@@ -23,8 +23,9 @@ _MARKS = {
     Verdict.OUTPUTS_DIFFER.value: "outputs differ",
 }
 MARKS = (
-    "slower: shown, and repeated in fresh launches; faster: shown; same: within the tolerance; ?: undecided; "
-    "outputs differ: by more than rounding. The rule is that of `torchgauge ab`."
+    "slower: significantly slower, also in further launches; faster: significantly faster; "
+    "same: within the tolerance; "
+    "?: undecided; outputs differ: by more than rounding. The rules are those of `torchgauge ab`."
 )
 
 

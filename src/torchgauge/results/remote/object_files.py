@@ -119,7 +119,7 @@ def _told(url: StoreUrl, done: str, error: Any) -> TorchgaugeError:
     server = f" at {url.endpoint}" if url.endpoint else ""
     if "NO_SUCH_BUCKET" in said:
         return UsageError(
-            f"{url}: bucket {url.bucket} does not exist{server}", hint="create it, or name another"
+            f"{url}: bucket {url.bucket} does not exist{server}", hint="create the bucket, or pass another"
         )
     refused = (
         "ACCESS_DENIED",
@@ -131,7 +131,7 @@ def _told(url: StoreUrl, done: str, error: Any) -> TorchgaugeError:
     if any(word in said for word in refused) or "credentials" in said.lower() or "HTTP status 403" in said:
         return UsageError(
             f"{url} cannot be {done}: the server{server} refuses these credentials",
-            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, of an account that may",
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, of an account with access",
         )
     if "NETWORK_CONNECTION" in said or "curlCode" in said or "timed out" in said.lower():
         return InfrastructureError(

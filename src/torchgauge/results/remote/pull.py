@@ -66,7 +66,7 @@ def pull(address: str, into: Path | None = None) -> Copy:
         there = files.listed()
         if "store.json" not in there:
             raise UsageError(
-                f"{url} is not a store", hint="torchgauge results push URL --store DIR makes one of DIR"
+                f"{url} is not a store", hint="torchgauge results push URL --store DIR uploads a store"
             )
         try:
             with _kept(folder) as fetched:
@@ -83,7 +83,7 @@ def pull(address: str, into: Path | None = None) -> Copy:
 def pull_into(address: str, folder: Path) -> Copy:
     """Fetch the store at ``address`` into ``folder``; raises :class:`UsageError` where that is no copy."""
     if folder.exists() and any(folder.iterdir()) and not (folder / _FETCHED).is_file():
-        raise UsageError(f"{folder} exists and is not a copy of a store", hint="name a new folder")
+        raise UsageError(f"{folder} exists and is not a copy of a store", hint="pass a new folder")
     return pull(address, folder)
 
 
@@ -159,7 +159,9 @@ def _last(name: str) -> tuple[bool, str]:
 def _check_inside(name: str) -> None:
     """Raise :class:`UsageError` for an object whose name leads out of the copy."""
     if any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name:
-        raise UsageError(f"{name!r} is not the name of a file of a store", hint="take it out of the bucket")
+        raise UsageError(
+            f"{name!r} is not a valid file name in a store", hint="remove the object from the bucket"
+        )
 
 
 def _is_same(path: Path, there: Stamp, fetched: list[int] | None) -> bool:

@@ -79,14 +79,14 @@ def _push_run(
 ) -> str:
     """Copy one run; empty, or why it was not copied."""
     if not folder.plan_path.is_file():
-        return "it has no plan"
+        return "the run has no plan"
     with held(folder.plan_path):  # it is not published again meanwhile
         try:
             found = read_seal(folder)
         except DataFileError as error:
             return error.message
         if found is None:
-            return "it is not published, or has no seal: torchgauge results publish writes one"
+            return "the run is not published, or has no seal. Try: torchgauge results publish"
         if damage := store.damage(folder.run_id):
             return f"it is damaged: {damage}"
         mine = (folder.path / SEAL).read_bytes()
@@ -115,13 +115,13 @@ def _check_same_run(files: ObjectFiles, name: str, mine: bytes) -> None:
             )
         except (ValueError, KeyError, TypeError):
             raise UsageError(
-                f"{files.url}: {name}/{SEAL} is damaged", hint="remove it there, then push again"
+                f"{files.url}: {name}/{SEAL} is damaged", hint="remove the object, then push again"
             ) from None
 
     if journal(files.read(f"{name}/{SEAL}")) != journal(mine):
         raise UsageError(
-            f"{files.url} has another run of the name {name}, with another journal",
-            hint="copy this one to another prefix; nothing was replaced",
+            f"{files.url} already has a different run with the id {name}",
+            hint="push to another prefix; nothing was replaced",
         )
 
 

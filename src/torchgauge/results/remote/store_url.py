@@ -56,7 +56,7 @@ def read_url(text: str, variables: Mapping[str, str] = os.environ) -> StoreUrl:
         )
     options = dict(parse_qsl(parts.query))
     if unknown := options.keys() - set(_OPTIONS):
-        raise UsageError(f"{min(unknown)} is not an option of an address of a store", hint=_EXAMPLE)
+        raise UsageError(f"{min(unknown)} is not an option of a store address", hint=_EXAMPLE)
     if not _BUCKET.fullmatch(parts.netloc):
         raise UsageError(f"{str(text)!r} names no bucket", hint=_EXAMPLE)
     endpoint = options.get("endpoint_override", "")
@@ -71,6 +71,6 @@ def read_url(text: str, variables: Mapping[str, str] = os.environ) -> StoreUrl:
             hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
     if scheme not in ("", "http", "https"):
-        raise UsageError(f"{scheme!r} is not a scheme of a store's server", hint="it is http or https")
+        raise UsageError(f"{scheme!r} is not a valid scheme of the endpoint", hint="use http or https")
     region = options.get("region") or variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION", "")
     return StoreUrl(parts.netloc, parts.path.strip("/"), endpoint.strip("/"), scheme or "https", region)

@@ -50,14 +50,14 @@ def _comparison(report: ComparisonReport) -> list[ET.Element]:
         )
     for pair in report.not_run:
         case = _case(pair.partition("/")[0], pair, 0.0)
-        _say(case, "error", "not run", "the pair was planned and has no verdict")
+        _say(case, "error", "not run", "the pair was planned but has no verdict")
         by_suite.setdefault(pair.partition("/")[0], []).append(case)
     words = {
         Headline.NOTHING_COMPARED: "nothing could be compared",
         Headline.INCOMPLETE: f"the run is not complete: {report.state.value}",
         Headline.IN_DOUBT: in_doubt(report.verdicts),
-        Headline.NOTHING_GATES: "the policy lets no compared pair gate",
-        Headline.UNDECIDED: "a pair that gates is undecided",
+        Headline.NOTHING_GATES: "under the policy, none of the compared pairs can fail the gate",
+        Headline.UNDECIDED: "a pair that can fail the gate is undecided",
     }
     if report.headline in words:
         case = _case("torchgauge", "the comparison", 0.0)
@@ -125,7 +125,7 @@ def _run(report: RunReport) -> list[ET.Element]:
         by_suite.setdefault(line.suite, []).append(_status_case(line))
     for case_id in report.not_run:
         case = _case(case_id.partition("/")[0], case_id, 0.0)
-        _say(case, "error", Status.NOT_RUN.value, "the case was planned and has no row")
+        _say(case, "error", Status.NOT_RUN.value, "the case was planned but has no row")
         by_suite.setdefault(case_id.partition("/")[0], []).append(case)
     if not by_suite:
         case = _case("torchgauge", "the run", 0.0)
@@ -149,7 +149,12 @@ def _status_case(line: CaseLine) -> ET.Element:
     elif line.status is not Status.PASS:
         _say(case, "skipped", line.status.value, f"as expected: {text}")
     elif line.other_model:
-        _say(case, "skipped", "other_model", f"{line.status.value}, but of another model: {line.other_model}")
+        _say(
+            case,
+            "skipped",
+            "other_model",
+            f"{line.status.value}, but the built model is not the named one: {line.other_model}",
+        )
     elif line.degraded:  # right, and no pass of what was asked for: no viewer may show it green
         _say(case, "skipped", "degraded", f"{line.status.value}, but {line.degraded}")
     elif line.unchecked:

@@ -50,10 +50,10 @@ class _Group:
 
 _APART = (
     _Group("degraded", "Degraded passes", "not on the requested path", 0.9, "pass, but"),
-    _Group("other_model", "Of another model than their name", "not a pass of the named one", 0.95,
+    _Group("other_model", "Not the named model", "the suite built another model, so not a pass", 0.95,
            "the model", status=True),
     _Group("unchecked", "Unchecked", "compared with no reference, so not a pass", 0.97, "unchecked, since"),
-    _Group("unsteady", "Unsteady", "their step times enter no mean and no comparison", 0.98,
+    _Group("unsteady", "Unsteady", "their step times are excluded from means and comparisons", 0.98,
            "unsteady, since"),
 )  # fmt: skip
 

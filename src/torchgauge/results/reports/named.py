@@ -21,7 +21,7 @@ def named_report(store: Store, name: str | None) -> Report:
         if not comparisons:
             raise UsageError(
                 f"the store {store.path} holds no comparison",
-                hint="torchgauge ab makes one; torchgauge report RUN reports a run",
+                hint="torchgauge ab measures a comparison; torchgauge report RUN reports a run",
             )
         name = comparisons[-1]
     name = resolve_either(store, name)

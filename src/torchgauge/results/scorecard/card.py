@@ -17,7 +17,7 @@ from torchgauge.results.scorecard.releases import Release
 from torchgauge.results.scorecard.rules import find
 from torchgauge.results.scorecard.scorecard_file import Item, ScorecardFile, Section
 
-NOT_DECLARED = "no row can show it, and it is not declared"
+NOT_DECLARED = "no row decides this item, and it is not declared"
 
 
 class Source(str, Enum):
@@ -147,14 +147,18 @@ def _scored(item: Item, found: Finding | None, said: Declaration | None, old: bo
     aside = "the declaration is too old, or is for a later release" if old else ""
     if found is not None and found.points is not None:
         against = said is not None and said.points != found.points
-        note = f"declared: {said.points}, but rows contradict it" if said and against else ""
+        note = f"declared: {said.points}, but measured rows contradict this" if said and against else ""
         return Scored(
             item, Source.MEASURED, found.points, found.points, found.because, found.cases, note=note
         )
     if said is not None:
         most = found.at_most if found is not None else item.points
         points = min(said.points, most)
-        note = "rows allow no more" if points < said.points else ""
+        note = (
+            f"declared: {said.points}, but measured rows allow at most {most} points"
+            if points < said.points
+            else ""
+        )
         return Scored(item, Source.DECLARED, points, points, said.statement, declaration=said, note=note)
     if found is None:
         return Scored(item, Source.UNKNOWN, 0, item.points, NOT_DECLARED, note=aside)

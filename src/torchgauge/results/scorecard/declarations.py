@@ -110,7 +110,10 @@ def _check(document: Document, at: str, each: DeclaredFields, card: ScorecardFil
         raise refuse(document, f"{at}.item", told.message, told.hint)
     if each.points > item.points:
         raise refuse(
-            document, f"{at}.points", f"the item has {counted(item.points, 'point')}", "no more than that"
+            document,
+            f"{at}.points",
+            f"the item has {counted(item.points, 'point')}",
+            "declare at most that many",
         )
     try:
         date.fromisoformat(each.date)

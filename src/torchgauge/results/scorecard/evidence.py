@@ -204,7 +204,7 @@ def _said(row: Row, facts: Mapping[str, Any], newest: float) -> tuple[Says, str]
     if newest - row["at"] > STALE_AFTER_S:
         return Says.NOTHING, "stale"
     if facts.get(IMPORTED_FROM):
-        return Says.NOTHING, "imported, and not measured here"
+        return Says.NOTHING, "imported, not measured here"
     silent = [each.value for each in _SILENT if each.value in modifiers]
     if silent:
         return Says.NOTHING, silent[0]

@@ -71,7 +71,7 @@ def checks(asked: Question) -> Finding:
         told = listed([*missing, *(f"{row.workload.model} ({row.why})" for row in found.nothing)])
         return asked.open(f"checks without a result: {told}", command, found.cases)
     if not found.yes:
-        return asked.open("none of the checks makes sense on this device", "", found.cases)
+        return asked.open("none of the checks applies to this device", "", found.cases)
     return asked.decided(True, f"{numbered(len(found.yes), 'check')} passed", found.cases)
 
 
@@ -89,7 +89,9 @@ def operators(asked: Question) -> Finding:
     database = next((each for each in asked.databases if each.release == base), None)
     command = f"torchgauge ops judge --device {asked.evidence.device} --tier full"
     if database is None:
-        return asked.open(f"how many operators torch {base} has is not in the scorecard's file", "")
+        return asked.open(
+            f"the scorecard's file does not contain the number of operators of torch {base}", ""
+        )
     never = {each.name for each in OPERATORS.not_judged if each.variant in (None, FORWARD)}
     found: dict[str, list[Seen]] = {}
     for row in asked.evidence.of_suite.get(OPERATORS.name, ()):
@@ -138,7 +140,7 @@ def _share(
     whole = sum(count.values()) - count[Says.EXCUSED]
     steps = asked.rule.steps or ()
     if not whole:
-        return asked.open(f"no {noun} makes sense on this device", "")
+        return asked.open(f"no {noun} applies to this device", "")
     least = points_at(steps, count[Says.YES] / whole)
     most = points_at(steps, (count[Says.YES] + count[Says.NOTHING]) / whole)
     rows = counted(row for each in found.values() for row in each)
@@ -185,16 +187,16 @@ def dtype(asked: Question) -> Finding:
     tier = "of the smoke tier"
     right = numbered(len(rows.yes), f"operator {tier} is", f"operators {tier} are")
     if rows.no and len(rows.yes) + len(rows.nothing) < minimum:
-        because = f"{right} right in it, {len(rows.no)} not"
+        because = f"{right} correct in {wanted}, {len(rows.no)} not"
         return asked.decided(False, because, rows.cases)
     if told is None:
         commands = f"torchgauge check --device {device} --checks {DTYPES_CHECK}"
-        return asked.open(f"{DTYPES_CHECK} has no result for it", commands, rows.cases)
+        return asked.open(f"{DTYPES_CHECK} has no result for {wanted}", commands, rows.cases)
     if len(rows.yes) < minimum:
-        because = f"{right} right in it, and {minimum} are needed"
+        because = f"{right} correct in {wanted}, and {minimum} are needed"
         return asked.open(because, commands, rows.cases)
     beside = f"; {len(rows.no)} are not" if rows.no else ""
-    because = f"it is taken, and {right} right in it{beside}"
+    because = f"{wanted} works, and {right} correct in {wanted}{beside}"
     return asked.decided(True, because, rows.cases)
 
 

@@ -141,14 +141,18 @@ def load_scorecard(path: Path) -> ScorecardFile:
     found = convert(document, ScorecardFile)
     points = [level.points for level in found.levels]
     if points != sorted(set(points)) or points[0]:
-        raise refuse(document, "$.levels", "levels are not in order of their points, from 0", "sort them")
+        raise refuse(
+            document, "$.levels", "levels must begin at 0 points and have increasing points", "sort them"
+        )
     seen: set[str] = set()
     for i, section in enumerate(found.sections):
         for j, item in enumerate(section.items):
             at = f"$.sections[{i}].items[{j}]"
             if item.name in seen or item.name.partition(".")[0] != section.name:
-                problem = f"{item.name!r} is there twice, or is not named after its section {section.name!r}"
-                raise refuse(document, f"{at}.name", problem, "SECTION.NAME, each once")
+                problem = (
+                    f"{item.name!r} is listed twice, or does not begin with its section {section.name!r}"
+                )
+                raise refuse(document, f"{at}.name", problem, "write each item once, as SECTION.NAME")
             seen.add(item.name)
             _check_rule(document, at, item)
     return found
@@ -166,7 +170,12 @@ def _check_rule(document: Document, at: str, item: Item) -> None:
         problem = f"the rule {rule.rule!r} needs {', '.join(NEEDED[rule.rule])}: {', '.join(sorted(wrong))}"
         raise refuse(document, f"{at}.measured", problem, "add the missing keys, remove the unknown ones")
     if rule.steps and max(step.points for step in rule.steps) != item.points:
-        raise refuse(document, f"{at}.measured.steps", "the last step is not the item's points", "make it so")
+        raise refuse(
+            document,
+            f"{at}.measured.steps",
+            "the highest step must equal the item's points",
+            "fix the points",
+        )
 
 
 @cache

@@ -28,21 +28,22 @@ def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
         f"--config {_configurations(rule)}"
     )
     if evidence.is_host:
-        because = "it is the processor itself, and rows of one machine do not compare processors"
+        because = "the device is the CPU, and speed is measured relative to the CPU"
         return Finding(None, item.points, because)
     if not evidence.host:
-        because = "no row of a processor is beside those of the device"
+        because = "the CPU of the same machine has no rows"
         return Finding(None, item.points, because, (), command)
     models = {(own.workload.suite, own.workload.model) for own, _ in pairs}
     cases = tuple(f"{own.case_id} ({own.run_id})" for own, _ in pairs[:SHOWN])
     if len(models) < minimum:
         because = (
-            f"{counted(len(models), 'model was', 'models were')} timed on both, and {minimum} are needed"
+            f"{counted(len(models), 'model was', 'models were')} timed on device and CPU, "
+            f"and {minimum} are needed"
         )
         return Finding(None, item.points, because, cases, command)
     ratio = math.exp(sum(math.log(_median(host) / _median(own)) for own, host in pairs) / len(pairs))
     because = (
-        f"{ratio:.2f} times as fast as the processor, over "
+        f"{ratio:.2f} times as fast as the CPU, over "
         f"{counted(len(pairs), 'case')} of {counted(len(models), 'model')}"
     )
     if 1 - margin <= ratio < 1 + margin:

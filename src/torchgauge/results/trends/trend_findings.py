@@ -190,7 +190,7 @@ def read_findings(store: Store) -> TrendFindings | None:
         return None
     except (OSError, ValueError, RecursionError, OverflowError) as error:
         raise DamagedJournalError(
-            f"{path} cannot be read: {error}", hint="torchgauge results trend --store STORE writes it anew"
+            f"{path} cannot be read: {error}", hint="torchgauge results trend --store STORE rewrites the file"
         ) from error
 
 

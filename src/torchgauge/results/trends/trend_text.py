@@ -72,7 +72,7 @@ def _beside(trend: SeriesTrend) -> str:
     missing = found.missing - sum(bool(night.doubt) for night in nights)
     parts = [f"{missing} missing"] * bool(missing)
     parts += filter(None, [left_out(night.doubt for night in nights)])
-    parts += [f"{found.unusable} not positive, left out"] * bool(found.unusable)
+    parts += [f"{found.unusable} values not positive, left out"] * bool(found.unusable)
     parts += ["too short for a verdict"] * (not found.ready)
     dates = dict.fromkeys(night.date for night in trend.series.code_changes)
     parts += [f"another model since {nights[0].date}"] * trend.series.rebuilt

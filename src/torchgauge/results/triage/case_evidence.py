@@ -86,7 +86,7 @@ def read_evidence(paths: Sequence[str], wanted: Wanted, runs: int) -> Evidence:
 def _doubt(modifiers: Sequence[str]) -> str:
     """Why a row decides nothing of the case; empty where it may."""
     if Modifier.OTHER_MODEL.value in modifiers:
-        return "another model than its name"
+        return "the built model is not the named one"
     if Modifier.UNCHECKED.value in modifiers:
         return "nothing checked its results"
     return "flaky" if Modifier.FLAKY.value in modifiers else ""

@@ -187,7 +187,9 @@ def _missing_causes(table: ExpectationTable, seen: Mapping[int, _Seen]) -> tuple
         rows = [each for each in alike if each.row["status"] == entry.status.value]
         names = dict.fromkeys(cause for each in rows for cause in each.causes)
         if entry.cause is None and len(names) > 1:
-            problem = f"no cause recorded: its rows have {counted(len(names), 'cause')}: {'; '.join(names)}"
+            problem = (
+                f"no cause is given, and the rows have {counted(len(names), 'cause')}: {'; '.join(names)}"
+            )
             hint = "try: split the entry by `case`, or write `cause` by hand"
             chosen = [f"{name} {value}" for name in SELECTORS if (value := getattr(entry, name)) is not None]
             notes.append(f"{first_line(', '.join(chosen))}: {problem}; {hint}")
@@ -312,7 +314,7 @@ def _check(file: ExpectationFile, text: str, cases: Sequence[CaseEvidence], unna
             wrong = not _is_said(each, new.status, new.cause) and not kept
         if wrong:
             raise UsageError(
-                f"{file.path} cannot be rewritten: it would not expect of {each.case.id} what runs do",
+                f"{file.path} cannot be rewritten: it would contradict the measured status of {each.case.id}",
                 hint="edit the entries that select this case by hand; torchgauge validate checks the file",
             )
 
@@ -330,5 +332,5 @@ def _notes(cases: Sequence[CaseEvidence], unnamed: Sequence[CaseEvidence]) -> tu
         f"{counted(number, 'case')} left as {'it is' if number == 1 else 'they are'}: {why}"
         for why, number in sorted(counts.items())
     ]
-    notes += [f"{first_line(each.case.id)}: its name has a character of patterns" for each in unnamed]
+    notes += [f"{first_line(each.case.id)}: the case id contains a glob character" for each in unnamed]
     return tuple(notes)

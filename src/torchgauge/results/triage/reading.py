@@ -119,12 +119,12 @@ def read_failures(paths: Sequence[str], wanted: Wanted, since: str | float | Non
                 heavy[run.run_id, row["case_key"]] = row
     mute = pc.count_distinct(chosen.table["case_key"]).as_py() - len(now)
     if mute:
-        said = f"{counted(mute, 'case')} only ever ended as infra or not_run: no cluster"
+        said = f"{counted(mute, 'case')} ended only as infra or not_run, and are in no cluster"
         reading.notes.append(said)
     last = rows.newest("case_key").table["modifiers"].to_pylist()
     if posing := sum(Modifier.OTHER_MODEL.value in (marks or ()) for marks in last):
         cases = counted(posing, "case")
-        reading.notes.append(f"{cases} measured another model than the name: other_model")
+        reading.notes.append(f"other_model: {cases} in which the built model is not the named one")
     return Failures(
         now={key: heavy[run, key] for key, (run, _) in now.items() if (run, key) in heavy},
         before={key: heavy[run, key] for key, (run, _) in before.items() if (run, key) in heavy},
@@ -166,7 +166,7 @@ def published_rows(paths: Sequence[str]) -> StoredRows:
         gaps = "".join(f"; {gap}" for gap in stored.reading.gaps)
         raise NothingSelectedError(
             f"no run is published in {', '.join(paths)}{gaps}",
-            hint="torchgauge run SUITE --device DEVICE --store DIR measures something",
+            hint="torchgauge run SUITE --device DEVICE --store DIR",
         )
     return stored
 
