@@ -183,7 +183,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
         (["dashboard-memory", "--base", "torch=2"], "dashboard-memory does not compare two sides"),
         (["newer-torch-not-slower", "--base", "torch"], "'torch' selects nothing"),
         (["newer-torch-not-slower", "--base", "tork=2"], "did you mean torch?"),
-        (["newer-torch-not-slower", "--base", "torch=2", "--head", "torch=2"], "both sides are the same"),
+        (["newer-torch-not-slower", "--base", "torch=2", "--head", "torch=2"], "`base` and `head` are equal"),
         (["dashboard-memory", "--mode", "traning"], "unknown mode 'traning'; did you mean training?"),
         (["dashboard-memory", "--dtype", "flot32"], "unknown dtype 'flot32'; did you mean float32"),
         (["dashboard-memory", "--models", "resnet19"], "unknown model 'resnet19'; did you mean resnet18"),

@@ -65,7 +65,7 @@ def test_a_claim_of_ones_own_needs_few_fields(tmp_path):
         (
             sides("ratio", "torch: a", "torch: a"),
             14,
-            "both sides are the same",
+            "`base` and `head` are equal",
         ),
         (
             sides("ratio", "torch: a, configuration: x", "torch: b, configuration: y"),

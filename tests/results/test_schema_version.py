@@ -46,7 +46,7 @@ def test_an_old_run_is_neither_resumed_nor_published_again(mixed: Store) -> None
         (SCHEMA_VERSION + 1, "was written by a newer torchgauge", "upgrade"),
         (OLDER, "was written by an older torchgauge", "measure again"),
         (0, "was written by an older torchgauge", "measure again"),
-        ("1", "'1' is not a version", "restore"),
+        ("1", "'1' is not a whole number", "restore"),
         (None, "None is not a version", "restore"),
     ],
 )

@@ -143,7 +143,7 @@ def encode_line(n: int, kind: Kind, record: Any) -> bytes:
     except ValueError as error:
         name = getattr(record, "case_id", kind.value)
         raise ValueError(
-            f"{name}: a number is not finite; record a missing value as null with a reason ({error})"
+            f"{name}: a non-finite number; record a missing value as null with a reason ({error})"
         ) from error
     label = kind.value.encode()
     return b'{"n":%d,"kind":"%s","crc":"%08x","data":%s}\n' % (n, label, _crc(b"%d" % n, label, body), body)

@@ -211,7 +211,7 @@ def check_finite(table: Table, chunk: Any) -> None:
             finite = pc.all(pc.is_finite(chunk.column(column.name))).as_py()
             if finite is False:
                 raise ValueError(
-                    f"{table.name}.{column.name}: a number is not finite; record a missing value as null"
+                    f"{table.name}.{column.name}: a non-finite number; record a missing value as null"
                 )
 
 

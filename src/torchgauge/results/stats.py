@@ -219,7 +219,7 @@ def _check(samples: Sequence[float], confidence: float) -> None:
     if not len(samples):
         raise ValueError("an interval requires at least one sample")
     if not all(map(math.isfinite, samples)):
-        raise ValueError("a sample is not finite")
+        raise ValueError("a non-finite sample")
 
 
 @cache

@@ -204,7 +204,7 @@ def with_a_group_twice(plan: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "what", "hint"),
     [
-        (far_too_deep, "the file is not JSON", "makes one"),
+        (far_too_deep, "the file is not JSON", "writes a plan"),
         (with_a_group_twice, "contains a case or a group twice", "plan it again"),
         (of_another_version, "was written by an older torchgauge", "plan and measure again"),
         (with_a_number_as_device, "groups[0].cases[0].case.device", "restore it"),

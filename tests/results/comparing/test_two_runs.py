@@ -96,7 +96,7 @@ def test_a_wide_history_leaves_it_undecided(store) -> None:
     found = latency(two(store, result(case(), 1e-3), result(case(), 1.1e-3), history=history(0.1, 5.0)))
     assert found.verdict is Verdict.UNDECIDED
     assert math.log(found.high / found.ratio) == pytest.approx(2.5706 * 0.1, rel=0.01)
-    assert "the interval holds 1" in found.reason
+    assert "the interval contains 1" in found.reason
     assert found.detectable > 0.3
 
 

@@ -254,7 +254,7 @@ def test_columns_can_be_passed_over(tmp_path) -> None:
 def test_a_case_in_two_files_is_refused(tmp_path) -> None:
     """Nothing says which of the two numbers is meant."""
     first, second = (file(tmp_path, *GOOD, name=name) for name in ("1.csv", "2.csv"))
-    with pytest.raises(DataFileError, match=r"stands in 1\.csv, line 2, too"):
+    with pytest.raises(DataFileError, match=r"is also in 1\.csv, line 2"):
         read(first, second)
 
 

@@ -146,7 +146,7 @@ NO_SUITE = {"name": "a", "backend": "inductor", "origins": [""]}
 HOSTILE = {"name": "a@b", "backend": "i", "origins": ["x"]}
 BAD = {
     "truncated": (json.dumps(upstream())[:-9], "is not JSON"),
-    "another version": (json.dumps(upstream(schema_version="v4")), "'v4' is not read"),
+    "another version": (json.dumps(upstream(schema_version="v4")), "'v4' is not supported"),
     "no metric": (json.dumps(without("metric")), "missing required field `metric`"),
     "nan": (json.dumps(metric("speedup", math.nan)), "NaN is not valid JSON"),
     "no value": (json.dumps(metric("speedup")), "speedup has no value"),
