@@ -85,7 +85,7 @@ def _run(report: IO[str], options: set[str]) -> None:
     facts = [_device_facts(hooks, "cpu", (True, ""), Questions(report, []))]
     _write(report, "device", facts[0])
     if accelerator is not None:
-        _write(report, "begin", f"ask what {accelerator} answers")
+        _write(report, "begin", f"query the device {accelerator}")
         facts.append(_device_facts(hooks, accelerator, fork, questions))
         _write(report, "device", facts[1])
     _write(report, "begin", "list the devices for which torch is built")

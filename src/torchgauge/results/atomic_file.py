@@ -20,7 +20,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 FREE = "free disk space or fix the permissions"
-MORE_FILES = "let it open more files: ulimit -n 1024"
+MORE_FILES = "raise the limit of open files: ulimit -n 1024"
 REPEAT = f"{FREE}, then repeat; what was there before is intact"
 
 
@@ -61,7 +61,7 @@ def storage_errors(path: Path, hint: str = REPEAT) -> Iterator[None]:
         yield
     except OSError as error:
         if isinstance(error, FileNotFoundError | NotADirectoryError) and not path.parent.is_dir():
-            hint = f"make the folder {path.parent} first, or name another"
+            hint = f"make the folder {path.parent} first, or pass another path"
         if too_many_files(error):
             hint = hint.replace(FREE, MORE_FILES)
         raise InfrastructureError(

@@ -92,7 +92,7 @@ def why(nights: Sequence[Night]) -> str:
         return f"spread of {spread:.1%}: {LOOKS[-1]} launches cannot detect a change of {VISIBLE_CHANGE:.0%}"
     apart = two_modes([ratio for night in nights for ratio in night.ratios])
     if apart is not None:
-        return f"its A/A ratios have two modes, {math.expm1(apart):.1%} apart"
+        return f"the A/A ratios of the case have two modes, {math.expm1(apart):.1%} apart"
     contradicted = sum(night.contradicted for night in nights)
     if contradicted >= MAX_CONTRADICTED:
         return f"{contradicted} suspected changes within {WINDOW_DAYS} days were not confirmed"

@@ -104,7 +104,7 @@ def _resolve(name: str, measured: _Measured, names: Sequence[str]) -> tuple[str,
         if version in versions:
             return device, version, ""
         known = ", ".join(f"{device}@{each}" for each in versions)
-        return device, None, f"{name} was never measured in these stores; they have: {known}"
+        return device, None, f"{name} was never measured in these stores; measured versions: {known}"
     newest, *older = versions
     others = [each for torch in older if (each := f"{device}@{torch}") not in names]
     if not others:

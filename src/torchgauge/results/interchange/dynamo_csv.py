@@ -85,7 +85,7 @@ def _case(row: Row, context: Context, known: Known) -> Case:
             raise DataFileError(
                 str(row.path),
                 f"neither the file nor its name contains the {field}",
-                hint=f"{option} NAME sets it, or a file name like those of upstream's dashboard",
+                hint=f"{option} NAME sets the missing value, or name the file as upstream's dashboard does",
             )
     model = check_name(row.path, "model", row.cells["name"], row.line, "name")
     device = check_name(row.path, "device", context.device, row.line, "dev")

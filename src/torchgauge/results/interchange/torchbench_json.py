@@ -236,10 +236,10 @@ def _ending(entry: _Entry) -> Ending:
         return PASSED
     words = list(dict.fromkeys(entry.words.values()))
     if words == ["not_implemented"]:
-        return Ending(Status.UNSUPPORTED, Phase.BUILD, reason="TorchBench says not_implemented")
+        return Ending(Status.UNSUPPORTED, Phase.BUILD, reason="TorchBench reports not_implemented")
     if len(words) == 1 and words[0] in _SKIPS:
-        return Ending(Status.SKIPPED, Phase.START, Cause.DECLARED, f"TorchBench says {words[0]}")
-    return Ending(Status.ERROR, Phase.EAGER, reason=f"TorchBench says: {'; '.join(words)}"[:2000])
+        return Ending(Status.SKIPPED, Phase.START, Cause.DECLARED, f"TorchBench reports {words[0]}")
+    return Ending(Status.ERROR, Phase.EAGER, reason=f"TorchBench reports: {'; '.join(words)}"[:2000])
 
 
 def _contents(entry: _Entry) -> tuple[tuple[Measurement, ...], tuple[tuple[str, Scalar], ...]]:

@@ -68,7 +68,7 @@ def ending_of(word: str) -> Ending | None:
     ending = _ENDINGS.get(word) or next((end for form, end in _NUMBERED if form.fullmatch(word)), None)
     if ending is None or word == "pass" or ending.reason:
         return ending
-    return Ending(ending.status, ending.phase, ending.cause, f"PyTorch's runner says {word}")
+    return Ending(ending.status, ending.phase, ending.cause, f"PyTorch's runner reports {word}")
 
 
 def meant(word: str) -> str:

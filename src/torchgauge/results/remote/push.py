@@ -88,7 +88,7 @@ def _push_run(
         if found is None:
             return "the run is not published, or has no seal. Try: torchgauge results publish"
         if damage := store.damage(folder.run_id):
-            return f"it is damaged: {damage}"
+            return f"the run is damaged: {damage}"
         mine = (folder.path / SEAL).read_bytes()
         if f"{name}/{SEAL}" in there:
             if files.read(f"{name}/{SEAL}") == mine:
