@@ -176,7 +176,7 @@ def test_unequal_realised_hashes_are_refused(store) -> None:
     other = Realised("ffff0000ffff0000", 73, 0, "float32[1]")
     found = latency(two(store, result(case()), result(case(), realised=other), history=history()))
     assert (found.verdict, found.ratio) == (Verdict.NOT_COMPARABLE, None)
-    assert "realised hashes 00ff00ff00ff00ff and ffff0000ffff0000" in found.reason
+    assert "built different models: hashes 00ff00ff00ff00ff and ffff0000ffff0000" in found.reason
 
 
 def test_a_status_that_changed_is_broken_whatever_the_timing_says(store) -> None:
