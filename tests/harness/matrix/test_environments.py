@@ -304,7 +304,7 @@ def test_a_library_that_is_not_there_for_a_torch_is_named(made, index):
         CellFailedError, match=r"no torchvision 0\.25\.\*, the version for torch 2\.10"
     ) as raised:
         environments.lock(NEW, ("timm",), {"timm": "1.0.4"})
-    assert "there are 0.24.1" in raised.value.in_a_line
+    assert "available torchvision: 0.24.1" in raised.value.in_a_line
 
 
 @pytest.mark.parametrize(
