@@ -114,7 +114,7 @@ def progress_lines(rows: list[Any]) -> str:
     """What is said of each row while a run goes on, each beside the eager row of its model."""
     eager = {row.case.workload: row for row in rows if row.case.configuration.name == "eager"}
     return "\n".join(
-        case_line("[1/2]", row.case.workload.name, row, eager.get(row.case.workload), None) for row in rows
+        case_line("[1/2]", row.case.workload.name, row, eager.get(row.case.workload)) for row in rows
     )
 
 

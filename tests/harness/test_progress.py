@@ -11,7 +11,8 @@ from pathlib import Path
 
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.run_report import RunReport
-from torchgauge.records import Better, Configuration, Result, Status, Summary
+from torchgauge.records import Better, Configuration, Modifier, Result, Status, Summary
+from torchgauge.records.status import BESIDE_A_NUMBER
 from torchgauge.results.store import Store
 from torchgauge.testing import make_case, make_plan, make_result
 
@@ -39,7 +40,7 @@ def test_a_display_that_fails_is_said_once_and_ends_no_case(tmp_path: Path) -> N
     """It is called between rows: what it raised had ended all 149 cases of a run by a division by zero."""
     code = (
         "from torchgauge.harness.run import progress;"
-        "progress.case_line = lambda *_: 1 / 0;"
+        "progress.case_line = lambda *_, **__: 1 / 0;"
         "from torchgauge.cli.main import main; main()"
     )
     words = ("run", "toy", "--models", "noop,sum", "--device", "fake", "--store", str(tmp_path / "store"))
@@ -61,7 +62,9 @@ def _lines(*results: Result) -> list[str]:
     for each in results:
         report.counts[each.status] += 1
     progress.results(results, report)
-    return [line for line in stream.getvalue().rpartition(" | ")[0].splitlines() if line.startswith("[")]
+    assert [line for line in stream.getvalue().splitlines() if len(line) > 100] == []
+    lines = (line.partition(" | ")[0] for line in stream.getvalue().splitlines())
+    return [line for line in lines if line.startswith("[")]
 
 
 def test_many_configurations_that_cannot_run_are_counted() -> None:
@@ -81,6 +84,42 @@ def test_many_configurations_that_cannot_run_are_counted() -> None:
         "[1/5] noop eager: pass",
         "[5/5] noop: 4 unsupported (no kernel and 1 other reason)",
     ]
+
+
+def test_no_line_of_a_case_is_longer_than_100_characters() -> None:
+    """Long names, reasons and configurations, in a grid of modes; the summary has them in full."""
+    long, reason = "a_model_of_mine_with_a_long_name" * 3, "other processes used one of its cores " * 9
+    doubt = {"modifiers": (Modifier.UNSTEADY, Modifier.LEAKS), "facts": (("unsteady", reason),)}
+    rows = [
+        replace(_timed("inductor-max-autotune-no-cudagraphs-channels-last", 0.0301, 1.13), **doubt),
+        make_result(make_case(long), Status.CRASH, reason=reason),
+        make_result(make_case(long, mode="training"), summaries=_timed("eager", 1.0).summaries, **doubt),
+        *(
+            make_result(make_case(f"{long}{i}", f"config-{j}"), Status.UNSUPPORTED, reason=reason)
+            for i in range(2)
+            for j in range(3 + i)
+        ),
+    ]
+    lines = _lines(*rows)
+    assert re.match(r"\[1/10\] noop.* inductor-max-autotune-.*: pass about 30 ms, about 1\.1x \[", lines[0])
+    assert re.match(r"\[3/10\] a_model_.*\.\.\. training eager: pass about 1\.0 s", lines[2])
+
+
+def test_a_mark_is_explained_once_where_it_appears() -> None:
+    """In at most ten words, of the number beside it."""
+    stream = io.StringIO()
+    rows = [
+        replace(_timed("eager", 1.0), case=make_case(name), modifiers=(Modifier.UNSTEADY,))
+        for name in ("noop", "sum")
+    ]
+    plan = make_plan(*(each.case for each in rows))
+    progress, report = Progress(stream), RunReport(plan.run_id, 2)
+    progress.start(plan, report)
+    for row in rows:
+        progress.results([row], report)
+    meaning = "  unsteady: inexact time; excluded from means, claims, trends and comparisons"
+    assert stream.getvalue().splitlines().count(meaning) == 1
+    assert all(len(each.split()) <= 10 for each in BESIDE_A_NUMBER.values())
 
 
 def test_a_batch_of_several_groups_is_told_group_by_group() -> None:

@@ -137,6 +137,19 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 
+BESIDE_A_NUMBER: Mapping[Modifier, str] = {
+    Modifier.DEGRADED: "requested path did not run; not counted as a pass",
+    Modifier.OTHER_MODEL: "not the declared model; excluded from passes and comparisons",
+    Modifier.UNCHECKED: "compared with no reference; excluded from passes and comparisons",
+    Modifier.FASTER_THAN_PEAK: "impossibly fast; excluded from means, claims, trends and comparisons",
+    Modifier.UNSTEADY: "inexact time; excluded from means, claims, trends and comparisons",
+    Modifier.FLAKY: "another attempt ended differently; not counted as a pass",
+    Modifier.REUSES_OUTPUT: "each call overwrites the last result; the number counts",
+    Modifier.LEAKS: "memory grows with each step; the number counts",
+    Modifier.TIES: "values differ where rounding decides; the number counts",
+}
+"""What a modifier means for the number beside it, in ten words at most."""
+
 BY_FACT = (
     Modifier.UNCHECKED,
     Modifier.FASTER_THAN_PEAK,

@@ -11,10 +11,11 @@ from torchgauge.records import GRAVEST, Case, Modifier, Plan, Result, Status, Su
 from torchgauge.records.status import why_marked
 from torchgauge.results import units
 
-REASON = 100
-"""Characters of a reason where no terminal limits the line."""
-LEAST_NAME, LEAST_REASON = 8, 12
-"""Columns that a name keeps on a narrow terminal, and below which a reason is left to the summary."""
+LINE = 100
+"""Most columns of a line: a wider terminal and a file have no longer ones."""
+LEAST_NAME, LEAST_REASON, MOST_OF_NO_RATIO = 8, 12, 56
+"""Columns that a name keeps on a narrow terminal, below which the summary alone has a reason, and at most of
+the reason why there is no ratio."""
 SLACK = 0.05
 """How far beyond its interval the ratio of the medians may lie from the one of paired rounds.
 
@@ -62,41 +63,52 @@ class Naming:
         return name + (f" @{case.device}" if self.devices else "")
 
 
-def case_line(place: str, name: str, result: Result, eager: Result | None, width: int | None) -> str:
-    """``[2/24] resnet18 inductor: pass 30.1 ms, 1.13x [1.10, 1.15]`` in at most ``width`` columns.
+def case_line(
+    place: str, name: str, result: Result, eager: Result | None, width: int = LINE, *, spare: int = 0
+) -> str:
+    """Return ``[2/24] resnet18 inductor: pass 30.1 ms, 1.13x [1.10, 1.15]`` in at most ``width`` columns.
 
-    The reason of a doubt or a failure gives way first, the names next; numbers never do.
+    The reason of a doubt or a failure gives way first, also to ``spare`` columns. Marks and a missing ratio
+    go to a second line where names and numbers need the first; then the model's name gives way, and numbers
+    never do.
     """
     check = result.case.workload.subject is Subject.CHECKS  # which no configuration runs
-    configuration = "" if check else result.case.configuration.name
-    told, reason = outcome(result, eager), _reason(result)
-    left = REASON
-    if width is not None:
-        name, configuration = _fitting(name, configuration, width - len(place) - len(told) - 4)
-    whole = f"{place} {name}{' ' if configuration else ''}{configuration}: {told}"
-    if width is not None:
-        left = width - len(whole) - 3
+    configuration = "" if check else f" {result.case.configuration.name}"
+    told, no_ratio, why = outcome(result, eager).partition(", no ratio")
+    marks, reason = no_ratio + why + _marks(result), _reason(result)
+    whole = f"{place} {name}{configuration}: {told}{marks}"
+    if len(whole) > width:
+        name, configuration = _fitting(name, configuration, width - len(place) - len(told) - 3)
+        below = f"\n    {marks.removeprefix(', ')}" if marks else ""
+        whole = f"{place} {name}{configuration}: {told}{below}"
+    left = width - len(whole.rpartition("\n")[2]) - 3 - spare
     return whole + (f" ({units.shortened(reason, left)})" if reason and left >= LEAST_REASON else "")
 
 
 def _fitting(name: str, configuration: str, room: int) -> tuple[str, str]:
-    """Both in ``room`` columns, as far as they have their least ones: the name gives way first."""
-    name = units.shortened(name, max(LEAST_NAME, room - len(configuration)))
+    """Both in ``room`` columns, as far as they have their least ones: the model gives way first."""
+    model, space, rest = name.partition(" ")
+    model = units.shortened(model, max(LEAST_NAME, room - len(configuration) - len(space + rest)))
+    name = units.shortened(model + space + rest, max(LEAST_NAME, room - len(configuration)))
     return name, units.shortened(configuration, max(LEAST_NAME, room - len(name)))
 
 
 def outcome(result: Result, eager: Result | None) -> str:
-    """Status, latency and ratio to ``eager`` of one case, and the names of what puts them in doubt."""
-    grave = [each for each in reversed(GRAVEST) if each in result.modifiers]  # the reason is of the last one
-    marks = "".join(f", {each.value}" for each in (*sorted({*result.modifiers} - {*grave}), *grave))
+    """Return status, latency and ratio to ``eager`` of one case."""
     text: str = result.status.value
     if result.status is not Status.PASS:
-        return text + marks
+        return text
     latency = _median(result)
     if latency is not None:
         text += f" {units.told(latency, 's', inexact('latency', result.modifiers))}"
     ratio = ratio_text(result, eager)
-    return text + (f", {ratio}" if ratio else "") + marks
+    return text + (f", {ratio}" if ratio else "")
+
+
+def _marks(result: Result) -> str:
+    """Return the names of what puts the numbers in doubt, the gravest last: the reason is of that one."""
+    grave = [each for each in reversed(GRAVEST) if each in result.modifiers]
+    return "".join(f", {each.value}" for each in (*sorted({*result.modifiers} - {*grave}), *grave))
 
 
 def ratio_text(result: Result, eager: Result | None) -> str:
@@ -109,7 +121,7 @@ def ratio_text(result: Result, eager: Result | None) -> str:
     if found is None:
         return ""
     if found.median is None:
-        return f"no ratio: {found.absent}" if eager is not None else ""
+        return f"no ratio: {units.shortened(found.absent, MOST_OF_NO_RATIO)}" if eager is not None else ""
     if found.low is None or found.high is None:
         return f"no ratio: {counted(found.n, 'paired round')} gave no interval"
     apart = medians_apart(found, result, eager)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.counted import counted
 from torchgauge.harness.pool.watch import TIMED
-from torchgauge.harness.run.case_line import REASON, Naming, case_line
+from torchgauge.harness.run.case_line import LEAST_REASON, LINE, Naming, case_line
 from torchgauge.harness.run.live_lines import LiveLines, ends_no_case
 from torchgauge.harness.run.time_left import TimeLeft
-from torchgauge.records import ATTEMPTED, Group, Plan, Result, Status, Subject
+from torchgauge.records import ATTEMPTED, Group, Modifier, Plan, Result, Status, Subject
 from torchgauge.records.placement import placement_of
+from torchgauge.records.status import BESIDE_A_NUMBER
 from torchgauge.results import units
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Progress(LiveLines):
     """One line per case, with the time left; the live line has a bar, and names case and phase in flight."""
 
     total = before = 0
+    room, spare = LINE, 0
     naming = Naming()
     remaining = TimeLeft({})
     budget_s: float | None = None
@@ -36,6 +38,7 @@ class Progress(LiveLines):
         """Say how much there is to do: the campaign starts, or goes on after ``report``."""
         self.total, self.before = report.planned, sum(report.counts.values())
         self.naming, self.budget_s = Naming.of_plan(plan), plan.settings.budget_s
+        self.explained: list[Modifier] = []
         self.groups = {planned.case.key: group.id for group in plan.groups for planned in group.cases}
         self.remaining = TimeLeft.of_plan(plan, 1 - self.before / max(1, self.total))
         self.begin(self.total, "workers import torch, then the machine is calibrated")
@@ -67,10 +70,17 @@ class Progress(LiveLines):
                 self.remaining.ended(group, now)
                 self.timed.discard(group)
         left = self.left(done)
-        said = self._lines(results, done)
-        for number, line in enumerate(said, start=1):
-            # on a terminal the live line says it
-            self.say(f"{line} | {left}" if self.bar is None and number == len(said) and left else line)
+        ending = f" | {left}" if self.bar is None and left else ""  # on a terminal the live line says it
+        self.room, self.spare = min(LINE, self.width or LINE), len(ending)
+        said = "\n".join(self._lines(results, done))
+        if said and len(said.rpartition("\n")[2] + ending) > self.room:
+            ending = f"\n  {ending[3:]}"
+        for line in (said and said + ending).splitlines():
+            self.say(line)
+        marks = sorted({each for result in results for each in result.modifiers} & {*BESIDE_A_NUMBER})
+        for mark in (each for each in marks if each not in self.explained):
+            self.explained.append(mark)
+            self.say(f"  {mark.value}: {BESIDE_A_NUMBER[mark]}")
         self.show(completed=done, left=f"{left} | " if left and done < self.total else "")
 
     def _lines(self, results: Sequence[Result], done: int) -> list[str]:
@@ -101,13 +111,15 @@ class Progress(LiveLines):
                 self.naming.model(each.case),
                 each,
                 _eager(each, results),
-                self.width,
+                self.room,
+                spare=self.spare,
             )
             for place, each in enumerate(each_said, start=first)
         ]
         if len(each_said) < len(results):
-            name = self.naming.model(results[0].case)
-            lines.append(f"[{done}/{self.total}] {name}: {describe_idle(idle)}")
+            name = units.shortened(self.naming.model(results[0].case), self.room // 2)
+            head = f"[{done}/{self.total}] {name}: "
+            lines.append(head + describe_idle(idle, self.room - len(head) - self.spare))
         return lines
 
     def left(self, done: int) -> str:
@@ -130,12 +142,13 @@ def _eager(result: Result, results: Sequence[Result]) -> Result | None:
     return next(iter(here or eagers), None)
 
 
-def describe_idle(idle: Sequence[Result]) -> str:
-    """``28 unsupported (no kernel and 1 other reason)``: cases that were never attempted."""
+def describe_idle(idle: Sequence[Result], room: int) -> str:
+    """Return ``28 unsupported (no kernel and 1 other reason)`` for cases that were never attempted."""
+    counts = describe_counts(idle)
     reasons = Counter(result.reason for result in idle if result.reason).most_common()
     more = f" and {counted(len(reasons) - 1, 'other reason')}" if len(reasons) > 1 else ""
-    why = f" ({units.shortened(reasons[0][0], REASON)}{more})" if reasons else ""
-    return describe_counts(idle) + why
+    left = max(LEAST_REASON, room - len(counts) - len(more) - 3)
+    return counts + (f" ({units.shortened(reasons[0][0], left)}{more})" if reasons else "")
 
 
 def describe_counts(results: Sequence[Result]) -> str:
