@@ -251,7 +251,7 @@ def test_a_version_that_does_not_exist_names_the_nearest(made):
     with pytest.raises(CellFailedError) as raised:
         environments.lock(Cell("2.9.7", (("torch", "2.9.7"),)), (), {})
     assert raised.value.message.startswith("pip finds no torch 2.9.7 for Python 3.")
-    assert raised.value.hint == "there are 2.9.0, 2.10.0"
+    assert raised.value.hint == "one of 2.9.0, 2.10.0"
     assert list((environments.folder / "locks").glob("*")) == []
 
 
