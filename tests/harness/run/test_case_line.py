@@ -55,8 +55,7 @@ def test_a_doubtful_number_says_so_on_its_line() -> None:
     """Rough numbers, the word for the doubt and its reason; the gravest of several has the reason."""
     found = (summary("latency", 0.0301), summary("speedup", 1.13, 1.1, 1.15))
     assert line(row("inductor", *found, **DOUBT)) == (
-        "[2/24] noop inductor: pass about 30 ms, about 1.1x [1.10, 1.15], unsteady "
-        "(other processes used...)"
+        "[2/24] noop inductor: pass about 30 ms, about 1.1x [1.10, 1.15], unsteady (other processes used...)"
     )
     both = {
         "modifiers": (Modifier.DEGRADED, Modifier.UNSTEADY),
