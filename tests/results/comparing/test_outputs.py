@@ -69,7 +69,7 @@ def test_rounding_is_no_difference(base, head):
 )
 def test_a_wrong_tensor_is_named_with_both_errors(base, head, path):
     """The worst of them, as shares of the tensor."""
-    assert outputs_differ(launch(base, head)).startswith(f"head's {path} is ")
+    assert outputs_differ(launch(base, head)).startswith(f"head's {path} differs by ")
 
 
 def test_two_launches_make_the_verdict_and_leave_no_ratio():
