@@ -40,6 +40,15 @@ from torchgauge.workflows.config_fields import ConfigFields
 
 MEANINGS = Path(__file__).with_name("yaml_meanings.toml")
 LIMITS = (("gt", ">{}"), ("ge", "≥{}"), ("lt", "<{}"), ("le", "≤{}"))
+FORMS = {
+    r"^https?:": "URL",
+    r"^(never|": "`YYYY-MM-DD` or `never`",
+    r"^\d{4}-": "`YYYY-MM-DD`",
+    r"^\d{4}(-": "`YYYY`, `YYYY-MM` or `YYYY-MM-DD`",
+    r"^[0-9]+\.": "such as `2.13`",
+    r"^\d+(\.": "such as `2.13.0`",
+}
+"""Words for the patterns of text, by their first characters."""
 NAMES = {
     inspect.StrType: "text",
     inspect.IntType: "integer",
@@ -74,13 +83,13 @@ RECIPES = {
 KINDS = (
     Kind(
         "torchgauge.yml",
-        "What continuous integration measures: see [how to set up a nightly](../how-to/set-up-nightly.md). "
+        "Settings of continuous integration: see [how to set up a nightly](../how-to/set-up-nightly.md). "
         "Read by every command of `torchgauge ci`.",
         (ConfigFields,),
     ),
     Kind(
         "Suites",
-        "The models of a suite: see [how to add one](../how-to/write-a-plugin.md#add-a-suite).",
+        "Models of a suite: see [how to add a suite](../how-to/write-a-plugin.md#add-a-suite).",
         (SuiteFields[AnyRecipe], *RECIPES),
     ),
     Kind(
@@ -91,7 +100,7 @@ KINDS = (
     ),
     Kind(
         "Tolerances",
-        "How far a result may be from the reference: see [method](../method.md).",
+        "Tolerances of the accuracy check: see [method](../method.md#tolerances).",
         (ToleranceFields,),
     ),
     Kind(
@@ -101,18 +110,18 @@ KINDS = (
     ),
     Kind(
         "Install",
-        "Packages of a suite: `suites/data/install.yaml`; see "
-        "[how to install it](../how-to/torchbench.md#install-packages).",
+        "Packages of the suites: `suites/data/install.yaml`; see "
+        "[how to install a suite](../how-to/torchbench.md#install-packages).",
         (InstallFile,),
     ),
     Kind(
         "Conflicting packages",
-        "Packages that break others: `suites/data/conflicts.yaml`.",
+        "Packages that break other packages: `suites/data/conflicts.yaml`.",
         (ConflictFile,),
     ),
     Kind(
         "Configurations",
-        "How a workload is executed: see "
+        "Configurations (backend, options and threads) of your own: see "
         "[how to name one](../how-to/choose-a-backend.md#name-a-configuration-of-your-own). "
         "Read by `--config-file`.",
         (ConfigurationFile,),
@@ -125,13 +134,14 @@ KINDS = (
     ),
     Kind(
         "Policy",
-        "Which changes matter: see [how to gate a change](../how-to/gate-a-repository.md#policy). "
+        "Tolerances of comparisons and gates: see "
+        "[how to gate a change](../how-to/gate-a-repository.md#policy). "
         "Read by `--policy`.",
         (EntryFields,),
     ),
     Kind(
         "Claims",
-        "Published statements: see "
+        "Published statements to check: see "
         "[how to check one](../how-to/read-the-dashboard.md#check-a-published-claim).",
         (ClaimFileFields,),
     ),
@@ -142,7 +152,7 @@ KINDS = (
     ),
     Kind(
         "Declarations",
-        "Facts of a device that no row shows: see "
+        "Facts about a device that no measurement shows: see "
         "[how to score a device](../how-to/check-a-device.md#score-by-pytorchs-quality-levels). "
         "Read by `torchgauge results scorecard`.",
         (DeclarationFile,),
@@ -165,9 +175,9 @@ def yaml_files() -> str:
     page = _Page(tomllib.loads(MEANINGS.read_text(encoding="utf-8")))
     parts = [
         "# YAML files\n",
-        "All files are strict: an unknown key, a repeated key, an anchor, a tag and a wrong type are refused",
-        "with file, line and similar names. Other keys than **required** ones are optional; a boolean is",
-        "`false` by default. `[]` is each entry of a list, and `NAME` each free key of a mapping.\n",
+        "torchgauge refuses a file with an unknown or repeated key, an anchor, a tag or a wrong type. The",
+        "message contains file, line and similar key names. Keys are optional unless **required**; a boolean",
+        "is `false` by default. In headings, `[]` is an entry of a list, and `NAME` a key of your choice.\n",
         *(text for kind in KINDS for text in page.kind(kind)),
     ]
     page.refuse_unused()
@@ -246,8 +256,10 @@ class _Page:
         if isinstance(kind, inspect.StructType):
             return f"[mapping](#{_anchor(self.titles[_name(kind)])})" if kind.fields else "mapping"
         if isinstance(kind, inspect.UnionType):
-            options = (self.type(each) for each in kind.types if not isinstance(each, inspect.NoneType))
-            return " or ".join(options)
+            options = [self.type(each) for each in kind.types if not isinstance(each, inspect.NoneType)]
+            if "number" in options and "integer" in options:
+                options.remove("integer")
+            return "anything" if any("anything" in each for each in options) else " or ".join(options)
         if isinstance(kind, inspect.LiteralType):
             return "/".join(_code(value) for value in kind.values)
         if isinstance(kind, inspect.EnumType):
@@ -257,8 +269,8 @@ class _Page:
             return f"mapping of names to {words}"
         if hasattr(kind, "item_type"):
             words = self.type(kind.item_type).replace("[mapping]", "[mappings]")
-            return f"{'non-empty ' if getattr(kind, 'min_length', 0) else ''}list of {words}"
-        return NAMES[type(kind)] + _limits(kind)
+            return f"list of {words}"
+        return (NAMES[type(kind)] + _limits(kind)).replace("text, URL", "URL")
 
     def _policy_rows(self) -> Iterator[tuple[str, ...]]:
         """The outline of a policy, which its loader walks by hand: entries, or names with entries."""
@@ -297,11 +309,12 @@ def _limits(kind: Any) -> str:
     said = [words.format(f"{value:g}") for words, value in numbers if value is not None]
     longest, shortest = getattr(kind, "max_length", None), getattr(kind, "min_length", None)
     if shortest:
-        said.append("not empty" if shortest == 1 else f"≥{shortest} characters")
+        said += [f"≥{shortest} characters"] if shortest > 1 else []
     if longest:
         said.append(f"≤{longest} characters")
     if pattern := getattr(kind, "pattern", None):
-        said.append(f"matches `{pattern}`".replace("|", "\\|"))
+        shown = f"matches `{pattern}`".replace("|", "\\|")
+        said.append(next((words for start, words in FORMS.items() if pattern.startswith(start)), shown))
     return f", {', '.join(said)}" if said else ""
 
 
