@@ -42,10 +42,10 @@ def sides(command: Any) -> Any:
 def command(
     run_a: str, run_b: str | None, store: str, policy: str | None, as_json: bool, **words: str
 ) -> None:
-    """Compare RUN_A with RUN_B, or two devices or configurations of one run (ratios: B over A).
+    """Compare RUN_A with RUN_B, or two devices or configurations of one run.
 
-    A run is an id, its beginning or end, `latest` or `latest~1`. Without noise history the verdict is
-    undecided. Use `torchgauge ab` for evidence.
+    Prints the speed-up of B over A: above 1 is faster. A run is an id, its beginning or end, `latest` or
+    `latest~1`. Without noise history the verdict is undecided. Use `torchgauge ab` for evidence.
 
     Example: torchgauge compare latest~1 latest
     """

@@ -99,7 +99,7 @@ def _regressions(context: SiteContext) -> Iterator[FeedEntry]:
 
 def _regression(each: Change, builds: Mapping[str, TorchBuild]) -> FeedEntry:
     found = each.finding
-    state, size = STATES[found.state][0], change(1 + found.size, None)
+    state, size = STATES[found.state][0], change(1 + found.size, unit=found.unit)
     about = [found.case_key, found.metric, found.machine, found.suspect_run]
     before, after = (units.quantity(value, found.unit) for value in (found.before, found.after))
     good = build_text(builds.get(found.safe_run), found.safe_run, found.good_torch)

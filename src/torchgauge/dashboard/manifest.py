@@ -18,6 +18,7 @@ from torchgauge.dashboard.site_data import SiteData
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, by_epoch
 from torchgauge.dashboard.statuses import LOOKS, MARKS, NOTHING_PLANNED
 from torchgauge.records import GRAVEST, METRICS, UNCOUNTED, doubt
+from torchgauge.results.gain import gain_names
 
 MANIFEST = "manifest.json"
 SCHEMA = 1
@@ -78,6 +79,7 @@ def _manifest(data: SiteData, digest: str) -> dict[str, Any]:
                 "name": name,
                 **data.metrics[name],
                 "core": name in CORE,
+                "gain": gain_names([name]),
                 "doubts": [each.value for each in GRAVEST if doubt(name, [each])],
             }
             for name in sorted(data.metrics, key=_metric_order)

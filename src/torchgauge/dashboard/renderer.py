@@ -14,6 +14,7 @@ from torchgauge.dashboard.pages.code_links import commit_link, linked_fact, sour
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.results.document import FILTERS
+from torchgauge.results.gain import gain_names, gain_text
 from torchgauge.results.hostile_text import brief, first_line, slug
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Renderer:
             linked_fact=linked_fact,
             source_link=source_link,
             mean_interval=geomean.interval_text,
+            gain_text=gain_text,
+            gain_names=gain_names,
         )
 
         self.card: Picture | None = None

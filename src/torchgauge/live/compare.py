@@ -46,6 +46,7 @@ from torchgauge.results.comparing.estimators import MIN_ABBA_BLOCKS
 from torchgauge.results.comparing.judgement import Judge, Wanted
 from torchgauge.results.comparing.noise import NoiseHistory
 from torchgauge.results.comparing.policy import EntryFields, Layer, Policy
+from torchgauge.results.gain import gain_text
 
 MOST_PARTS = 24
 PART_BLOCKS = 16
@@ -99,8 +100,8 @@ class LiveComparison:
         word = _WORDS.get(self.verdict, verdict_words.name(self.verdict))
         if self.verdict is Verdict.UNCHANGED:
             word = f"unchanged within {self.tolerance:.2g}"
-        shown = "" if self.ratio is None else units.interval(self.ratio, self.low, self.high, "ratio")
-        lines = [f"new against old: {word}{', ' if shown else ''}{shown}"]
+        shown = gain_text("latency", self.ratio, self.low, self.high)
+        lines = [f"new against old: {word}{f', speed-up {shown}' if shown else ''}"]
         if self.old is not None and self.new is not None:
             times = f"old {units.quantity(self.old, 's')}, new {units.quantity(self.new, 's')} per call"
             lines.append(

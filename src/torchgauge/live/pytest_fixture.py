@@ -18,7 +18,6 @@ from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.live.compare import LiveComparison, compare
 from torchgauge.live.measure import measure
 from torchgauge.live.result import LiveResult, keep, summary_of
-from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words
 from torchgauge.results.lookup import resolve_run
 from torchgauge.results.store import Store
@@ -141,7 +140,8 @@ def _alone() -> Iterator[None]:
 
 def _listed(verdicts: list[MetricVerdict]) -> str:
     def text(each: MetricVerdict) -> str:
-        ratio = "" if each.ratio is None else f" {units.interval(each.ratio, each.low, each.high, 'ratio')}"
+        gained = verdict_words.gain(each)
+        ratio = f" {verdict_words.gains([each])} {gained}" if gained else ""
         why = f" ({each.reason})" if each.reason else ""
         return f"{each.head_case} {each.metric} {verdict_words.name(each.verdict)}{ratio}{why}"
 

@@ -81,6 +81,14 @@ class Metric:
             raise ValueError(f"metric {self.name!r} in {self.unit!r}: a name is a word such as tokens_per_s")
 
     @property
+    def gain(self) -> str:
+        """What a ratio of two numbers is called that is turned so that above 1 is better."""
+        if self.better is Better.NEITHER:
+            return "ratio"
+        fast = self.of_a_step or self.unit == "s" or self.unit.endswith("/s")
+        return "speed-up" if fast else "compression" if self.unit == "B" else "ratio"
+
+    @property
     def least(self) -> float:
         """No value of it is below this."""
         return -math.inf if self.signed else 0.0

@@ -19,6 +19,7 @@ from urllib import parse
 
 from torchgauge.counted import counted
 from torchgauge.results import markdown_text, units
+from torchgauge.results.gain import change_text
 from torchgauge.results.hostile_text import plain_name, visible
 from torchgauge.results.terminal_width import terminal_width
 
@@ -134,11 +135,6 @@ def percent(value: float, decimals: int = 1) -> str:
     return f"{value:.{decimals}%}"
 
 
-def change(value: float) -> str:
-    """A change in percent with its sign."""
-    return f"{value:+.1%}"
-
-
 FILTERS: dict[str, Callable[..., str]] = {
     "words": lambda text: str(text).replace("_", " "),
     "ours": str,
@@ -146,7 +142,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "percent": percent,
     "share": share,
     "digits": lambda value, number: f"{value:.{number}g}",
-    "change": change,
+    "change": change_text,
     "decimals": lambda value, number: f"{value:.{number}f}",
     "quantity": units.quantity,
     "interval": units.interval,

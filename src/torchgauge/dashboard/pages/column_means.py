@@ -74,11 +74,10 @@ def column_means(
                 to=anchor,
             )
         )
-    base = first_baseline(latest)
-    label = f"ratio to {latest.dated(base.device)} · {base.configuration}"
-    return ColumnMeans(
-        label if view.against is Against.COLUMN else view.label, numbers_of(view), tuple(found)
-    )
+    label, base = view.label, first_baseline(latest)
+    if view.against is Against.COLUMN:
+        label = f"{view.of.gain} over {latest.dated(base.device)} · {base.configuration}"
+    return ColumnMeans(label, numbers_of(view), tuple(found))
 
 
 def _order(reason: tuple[str, int]) -> tuple[int, str]:

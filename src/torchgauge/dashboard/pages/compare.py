@@ -17,11 +17,11 @@ from torchgauge.dashboard.history import History
 from torchgauge.dashboard.names import CaseName, device_id
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.environments import Difference, differences, plugin_of
-from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.site_data import COMPARED
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.records import Better, Metric, Modifier, Subject
 from torchgauge.results import units
+from torchgauge.results.gain import gain_parts
 
 MOST_ROWS = 30
 """Rows that differ which one comparison spells out without scripts."""
@@ -35,7 +35,7 @@ MOST_PAIRS = 6
 
 @dataclass(frozen=True)
 class RowText:
-    """A row in words; ``why`` is there where it has no ratio, and then nothing of a change."""
+    """A row in words; ``why`` is there where it has no ratio."""
 
     href: str
     name: str
@@ -46,7 +46,7 @@ class RowText:
     doubted: tuple[bool, bool]
     why: str
     word: str
-    change: str
+    ratio: str
     interval: str
     factor: str
     noise: str
@@ -57,6 +57,7 @@ class Table:
     """Rows of a comparison; ``more`` are left to the page with scripts. ``numeric`` ones have a ratio."""
 
     title: str
+    gain: str
     numeric: bool
     rows: tuple[RowText, ...]
     more: int
@@ -71,6 +72,7 @@ class Comparison:
     b: str
     query: str
     counts: tuple[tuple[str, str, int], ...]
+    gain: str
     mean: str
     mean_interval: str
     n: int
@@ -188,7 +190,7 @@ def _comparison(
     left: str, right: str, sides: tuple[Snapshot, Snapshot], result: Contrast, metric: Metric
 ) -> Comparison:
     a, b = sides
-    low, high = result.mean[1:]
+    mean, between = gain_parts(metric.better, *result.mean)
     undecided, unchanged = result.count(Word.UNDECIDED), result.count(Word.UNCHANGED)
     apart = result.count(Word.INCOMPARABLE)
     return Comparison(
@@ -197,8 +199,9 @@ def _comparison(
         b=_side(right, b),
         query=f"a={a.id}&b={b.id}&ad={device_id(left)}&bd={device_id(right)}&metric={metric.name}",
         counts=tuple((title, css, result.count(word)) for word, title, css in WORDS),
-        mean=change(result.mean[0], None) if result.n else "",
-        mean_interval=f"[{change(low, None)}, {change(high, None)}]" if result.n > 1 else "",
+        gain=metric.gain,
+        mean=mean,
+        mean_interval=between,
         n=result.n,
         left_out=len(result.words) - result.n,
         differing=_table(result, metric, MOST_ROWS, "What differs", Word.BETTER, Word.WORSE),
@@ -218,13 +221,14 @@ def _side(device: str, snapshot: Snapshot) -> str:
 
 
 def _table(result: Contrast, metric: Metric, most: int, title: str, *words: Word) -> Table:
-    rows = tuple(_row(row, metric.unit) for row in result.rows(most, *words))
-    return Table(title, numeric=not (rows and rows[0].why), rows=rows, more=result.count(*words) - len(rows))
+    rows = tuple(_row(row, metric) for row in result.rows(most, *words))
+    more = result.count(*words) - len(rows)
+    return Table(title, metric.gain, numeric=not (rows and rows[0].why), rows=rows, more=more)
 
 
-def _row(row: Row, unit: str) -> RowText:
+def _row(row: Row, metric: Metric) -> RowText:
     case = row.case
-    banded = np.isfinite(row.low) and np.isfinite(row.high)
+    ratio, between = gain_parts(metric.better, None if row.why else row.ratio, row.low, row.high)
     columns = [half.case.column for half in (row.a, row.b) if half]
     alike = len(columns) == 2 and columns[0].device != columns[1].device
     alike = alike and columns[0].configuration == columns[1].configuration
@@ -234,13 +238,13 @@ def _row(row: Row, unit: str) -> RowText:
         name=f"{case.workload.suite}/{case.workload.model}",
         variant=case.workload.variant,
         on=" → ".join(on),
-        a=_number(row.a, unit),
-        b=_number(row.b, unit),
+        a=_number(row.a, metric.unit),
+        b=_number(row.b, metric.unit),
         doubted=(bool(row.a and row.a.doubt), bool(row.b and row.b.doubt)),
         why=row.why,
         word=row.word.name.lower(),
-        change=change(row.ratio, None) if not row.why else "",
-        interval=f"[{change(row.low, None)}, {change(row.high, None)}]" if banded else "no interval",
+        ratio=ratio,
+        interval=between or "no interval",
         factor=f"{row.factor:.1f}" if row.known else "",
         noise=f"{np.exp(row.threshold) - 1:.1%}" if row.known else "assumed",
     )

@@ -10,7 +10,7 @@ from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import change
-from torchgauge.records import Status, apart, left_out
+from torchgauge.records import METRICS, Status, apart, left_out
 from torchgauge.suites.toy.suite import SUITE as TOYS
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ def _mean_change(entries: Sequence[Entry], metric: str, moved: Mapping[str, Move
     mean = geomean.mean_of([math.exp(math.fsum(found) / len(found)) for found in logs.values()])
     if mean is None:
         return ""
-    half = geomean.half_percent(mean)
-    text = change(mean.estimate, half) + (f" {geomean.interval_text(mean)}" if half is not None else "")
+    half, unit = geomean.half_percent(mean), METRICS[metric].unit if metric in METRICS else ""
+    text = change(mean.estimate, half, unit) + (f" {geomean.interval_text(mean)}" if half is not None else "")
     without = left_out(_toy(entry) or entry.doubt(metric) for entry in entries if metric in entry.numbers)
     beside = f"; {without}" if without else ""
     name = metric.replace("_", " ")
     return f"geomean {name} {text} since the results before (n = {mean.n}{beside})"
 
 
-def speedups(entries: Sequence[Entry]) -> tuple[tuple[str, geomean.Mean, str], ...]:
+def speedups(entries: Sequence[Entry], metric: str) -> tuple[tuple[str, geomean.Mean, str], ...]:
     """The mean speed-up of every compiled configuration, each over its own workloads, and what it leaves out.
 
-    A speed-up is paired with eager, so that each configuration is compared with its baseline by itself.
+    A speed-up is paired with its baseline, which ``metric`` names.
     """
     found: dict[str, list[float]] = {}
     doubts: dict[str, list[str]] = {}
@@ -58,10 +58,10 @@ def speedups(entries: Sequence[Entry]) -> tuple[tuple[str, geomean.Mean, str], .
         if not entry.column.compiled:
             continue
         name = entry.column.configuration
-        if entry.status is Status.PASS and "speedup" in entry.numbers:
-            doubts.setdefault(name, []).append(_toy(entry) or apart("speedup", entry.marks))
-        if not _toy(entry) and not geomean.why_out(entry, "speedup"):
-            found.setdefault(name, []).append(entry.numbers["speedup"]["median"])
+        if entry.status is Status.PASS and metric in entry.numbers:
+            doubts.setdefault(name, []).append(_toy(entry) or apart(metric, entry.marks))
+        if not _toy(entry) and not geomean.why_out(entry, metric):
+            found.setdefault(name, []).append(entry.numbers[metric]["median"])
     means = {name: geomean.mean_of(values) for name, values in found.items()}
     return tuple((name, mean, left_out(doubts[name])) for name, mean in sorted(means.items()) if mean)
 

@@ -60,7 +60,7 @@ class DrawnMetric:
             half = half_percent(number)
             interval = f"{spread(half)}{whisker(half)}" if doubt == Modifier.UNSTEADY else spread(half)
             return f"{head}{drawing}<p>{told} {interval} {why}</p></li>"
-        moved = _moved(moves.get(entry.newest["case_key"]))
+        moved = _moved(moves.get(entry.newest["case_key"]), self.metric.unit)
         share = entry.numbers.get("peak_share")
         if share is not None and share["median"] is not None:
             moved = f"{moved}</p><p>{units.quantity(share['median'], share['unit'])} of the peak"
@@ -86,18 +86,18 @@ class DrawnMetric:
         return f'<tr><th scope="row">{repeated(entry.column.name)}</th>{"".join(missing + cells)}</tr>'
 
 
-def _moved(movement: Movement | None) -> str:
+def _moved(movement: Movement | None, unit: str) -> str:
     if movement is None:
         return '<span class="muted">nothing before it</span>'
     half = movement.half_percent
-    text = f"{change(movement.ratio, half)}{f' {spread(half)}' if half is not None else ''}"
+    text = f"{change(movement.ratio, half, unit)}{f' {spread(half)}' if half is not None else ''}"
     factor = movement.factor
     if factor is None:
         return f'{text} <span class="muted">too little history for a threshold</span>'
     told = "over 100" if not math.isfinite(factor) or factor > 100 else f"{factor:.1f}"
     if factor <= 1:
         return f'{text} <span class="muted">within its noise</span>'
-    return f"<b>{text}, {told}× its noise</b>"  # noqa: RUF001
+    return f"<b>{text}, {told}x its noise</b>"
 
 
 def _table_cell(value: float, doubt: str) -> str:

@@ -10,7 +10,7 @@ from torchgauge.records import Metric
 from torchgauge.results import units
 
 MINUS = "\N{MINUS SIGN}"
-TIMES = "\N{MULTIPLICATION SIGN}"
+TIMES = "x"
 NO_NUMBER = "\N{EN DASH}"
 
 
@@ -73,9 +73,13 @@ def spread(half: float | None) -> str:
     return f"±{half:.2g}%" if half >= 1 else f"±{half:.1g}%" if half >= 0.001 else "±0%"
 
 
-def change(ratio: float, half: float | None = None) -> str:
-    """A ratio as a change in percent with its sign, such as ``+1.2%``; one that rounds to 0 has none."""
+def change(ratio: float, half: float | None = None, unit: str = "") -> str:
+    """A ratio as a change in percent with its sign, such as ``+1.2%``; one that rounds to 0 has none.
+
+    One of seconds says that it is of time.
+    """
     percent = 100 * (ratio - 1)
     decimals = 2 if half is not None and half < 0.1 else 1 if abs(percent) < 100 else 0
     text = f"{abs(percent):,.{decimals}f}%"
-    return text if not text.strip("0.%") else f"{MINUS if percent < 0 else '+'}{text}"
+    sign = (MINUS if percent < 0 else "+") if text.strip("0.%") else ""
+    return f"{sign}{text}{' time' if unit == 's' else ''}"

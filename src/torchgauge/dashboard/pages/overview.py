@@ -18,7 +18,7 @@ from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.night import Night
 from torchgauge.dashboard.pages.performance import PerformancePage, notes_of, performance_page
 from torchgauge.dashboard.pages.reason import reason_of
-from torchgauge.dashboard.pages.views import INDUCTOR, Readers, views
+from torchgauge.dashboard.pages.views import INDUCTOR, OVER, Readers, views
 from torchgauge.dashboard.pictures.device_ratios import KIND as DEVICES
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.retired import retired_text
@@ -49,7 +49,10 @@ def _page(context: SiteContext) -> dict[str, Any]:
     unexpected = [each for each in entries if "unexpected" in each.marks and MARK not in each.marks]
     runs = night.runs if night else frozenset()
     heard = {case.column.device for case in night.cases} if night else set()
-    devices = [_device(context, latest, device, device in heard) for device in _devices(context, latest)]
+    over = next((name for name in OVER if any(name in each.numbers for each in entries)), "speedup")
+    devices = [
+        _device(context, latest, device, device in heard, over) for device in _devices(context, latest)
+    ]
     usual = _usual(devices, entries)
     return {
         "night": night,
@@ -67,6 +70,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "standing": failure_groups(each for each in unexpected if each.status is not Status.PASS),
         "surprising_passes": sum(each.status is Status.PASS for each in unexpected),
         "configuration": usual,
+        "over": OVER[over],
         "speedups": {
             each["device"]: each["speedups"][usual] for each in devices if usual in each["speedups"]
         },
@@ -133,8 +137,13 @@ def _devices(context: SiteContext, latest: LatestResults) -> list[str]:
     return [*latest.devices, *sorted(others)]
 
 
-def _device(context: SiteContext, latest: LatestResults, device: str, measured: bool) -> dict[str, Any]:
-    """The line of one device, of which the night says something where it is ``measured``."""
+def _device(
+    context: SiteContext, latest: LatestResults, device: str, measured: bool, over: str
+) -> dict[str, Any]:
+    """The line of one device, of which the night says something where it is ``measured``.
+
+    ``over`` is the metric of its speed-ups.
+    """
     entries = latest.of_device(device)
     lost = [each for each in entries if each.status in INCOMPLETE and device not in latest.silent]
     apart = [each for each in context.latest.of_device(device) if _lost(each) and each not in lost]
@@ -151,7 +160,7 @@ def _device(context: SiteContext, latest: LatestResults, device: str, measured: 
         "newest": max(said, default=None),
         "oldest": min(said, default=None),
         "apart": tuple(_apart(context, device)),
-        "speedups": {name: (mean, left_out) for name, mean, left_out in speedups(entries)},
+        "speedups": {name: (mean, left_out) for name, mean, left_out in speedups(entries, over)},
     }
 
 

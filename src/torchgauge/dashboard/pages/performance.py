@@ -24,10 +24,10 @@ from torchgauge.dashboard.pages.number_text import (
     scale_of,
     spread,
 )
-from torchgauge.dashboard.pages.views import Against, Readers, Reading, View, views
+from torchgauge.dashboard.pages.views import Readers, Reading, View, views
 from torchgauge.dashboard.pages.whisker import whisker
 from torchgauge.dashboard.statuses import LOOKS, MARKS
-from torchgauge.records import Metric, Modifier, Status
+from torchgauge.records import Better, Modifier, Status
 from torchgauge.results.hostile_text import first_line
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def performance_page(
     places = [place for place, column in enumerate(latest.columns) if view.eager or column.compiled]
     columns = tuple(latest.columns[place] for place in places)
     scale = scale_of(metric)
-    unit = f" {scale.name}" if view.against in (Against.EAGER, Against.DEVICE) else ""
+    unit = f" {scale.name}" if view.turned else TIMES if scale.name == TIMES else ""
+    better = Better.HIGHER if view.turned and metric.better is not Better.NEITHER else metric.better
     readings = [
         [(entry, read(entry)) if (entry := row[place]) is not None else None for place in places]
         for row in latest.grid
@@ -98,7 +99,7 @@ def performance_page(
         rows=tuple(
             NumberRow(
                 row_head(workload, comparable=workload.name not in latest.built_differently),
-                Markup("".join([_cell(found, metric, (scale.factor, unit), notes) for found in row])),  # noqa: S704
+                Markup("".join([_cell(found, better, (scale.factor, unit), notes) for found in row])),  # noqa: S704
             )
             for workload, row in zip(latest.workloads, readings, strict=True)
         ),
@@ -126,7 +127,7 @@ def notes_of(latest: LatestResults) -> dict[int, str]:
     return found
 
 
-def _cell(found: _Found, metric: Metric, scale: _Scale, notes: Mapping[int, str]) -> str:
+def _cell(found: _Found, better: Better, scale: _Scale, notes: Mapping[int, str]) -> str:
     """One cell as HTML in few bytes: thousands of them are one page. What the store says is escaped."""
     if found is None:
         return NOT_PLANNED
@@ -145,7 +146,7 @@ def _cell(found: _Found, metric: Metric, scale: _Scale, notes: Mapping[int, str]
         main, beside = _number(reading, scale)
         detail = f"<i>{beside}</i>" if beside else ""
     small = f"<small>{escaped(apart)}</small>" if apart else ""
-    colour = _heat(reading, metric) if passed else ""
+    colour = _heat(reading, scale, better) if passed else ""
     loud = " x" if reading.factor is not None and reading.factor > 1 else ""
     if reading.doubt:
         why = escaped(_why_apart(entry, reading.doubt))
@@ -154,10 +155,10 @@ def _cell(found: _Found, metric: Metric, scale: _Scale, notes: Mapping[int, str]
     return f'<td class="{look.letter}{loud}{colour}">{main}{small}{detail}'
 
 
-def _heat(reading: Reading, metric: Metric) -> str:
-    if reading.value is None or not (reading.relative or metric.unit == "ratio"):
+def _heat(reading: Reading, scale: _Scale, better: Better) -> str:
+    if reading.value is None or not (reading.relative or scale[1] == TIMES):
         return ""
-    found = heat(reading.value, reading.half, metric.better)
+    found = heat(reading.value, reading.half, better)
     return f" {found}" if found else ""
 
 

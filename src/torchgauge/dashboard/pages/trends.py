@@ -14,11 +14,11 @@ from torchgauge.dashboard.arrow_columns import Integers
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.history import History
 from torchgauge.dashboard.names import device_id
-from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.trend_panel import bare_count, gap_count, trend_svg
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.trend_lines import CORE, EXTRA, MeanLine, TrendLine
-from torchgauge.records import Metric, left_out
+from torchgauge.records import Better, Metric, left_out
+from torchgauge.results.gain import gain_parts
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def trends_page(context: SiteContext) -> TrendsPage:
         Section(
             metric,
             tuple(
-                _panel(metric.name, name, lines, lengths, recent.snapshots)
+                _panel(metric, name, lines, lengths, recent.snapshots)
                 for name, lines in found.items()
                 if len(names) == 1 or any(line and metric.name in line.metrics for line in lines)
             ),
@@ -116,7 +116,7 @@ def _part(window: History, places: Integers) -> History:
 
 
 def _panel(
-    metric: str,
+    metric: Metric,
     name: tuple[str, str],
     lines: list[TrendLine | None],
     lengths: list[int],
@@ -124,7 +124,7 @@ def _panel(
 ) -> Panel:
     device, configuration = name
     nothing = [np.full(length, np.nan) for length in lengths]
-    means = [line.metrics.get(metric) if line else None for line in lines]
+    means = [_turned(metric, line.metrics.get(metric.name)) if line else None for line in lines]
     parts = [(m.median, m.low, m.high) if m else (n, n, n) for m, n in zip(means, nothing, strict=True)]
     median = np.concatenate([part[0] for part in parts])
     passed = np.concatenate(
@@ -168,10 +168,17 @@ def _panel(
     )
 
 
+def _turned(metric: Metric, found: MeanLine | None) -> MeanLine | None:
+    """The line as it is shown: above 1 is better."""
+    if found is None or metric.better is not Better.LOWER:
+        return found
+    return replace(found, median=1 / found.median, low=1 / found.high, high=1 / found.low)
+
+
 def _newest(
     means: list[MeanLine | None], lengths: list[int], snapshots: tuple[Snapshot, ...]
 ) -> tuple[str, str, str, str, int, int, int]:
-    """Change of the newest point with its interval, since when, on which day, n, all cases and its place.
+    """The newest point with its interval, since when, on which day, n, all cases and its place.
 
     The point that the others are compared with is no change since itself: it has no interval and no since.
     """
@@ -184,9 +191,10 @@ def _newest(
         low, high = float(mean.low[i]), float(mean.high[i])
         if i == mean.reference:
             return "first point", "", "", snapshots[start + i].date, int(mean.n[i]), mean.cases, start + i
+        newest, interval = gain_parts(Better.HIGHER, float(mean.median[i]), low, high)
         return (
-            change(float(mean.median[i]), None),
-            f"[{change(low, None)}, {change(high, None)}]" if np.isfinite(low) else "one case",
+            newest,
+            interval or "one case",
             snapshots[start + mean.reference].date,
             snapshots[start + i].date,
             int(mean.n[i]),
@@ -209,4 +217,4 @@ def _left_out(lines: list[TrendLine | None], lengths: list[int], place: int) -> 
 def _cell(value: float, passed: int, planned: int) -> str:
     if passed < 0:
         return "no result" if planned else "not planned"
-    return f"{f'{value:.3f}' if np.isfinite(value) else 'no mean'} · {passed}/{planned}"
+    return f"{f'{value:.3f}x' if np.isfinite(value) else 'no mean'} · {passed}/{planned}"

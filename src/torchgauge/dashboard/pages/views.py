@@ -14,7 +14,8 @@ from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import half_percent, scale_of, together
-from torchgauge.records import METRICS, Metric
+from torchgauge.records import METRICS, Better, Metric
+from torchgauge.results.gain import turned
 
 LATENCY = METRICS["latency"]
 EAGER = "eager"
@@ -22,6 +23,10 @@ EAGER = "eager"
 
 INDUCTOR = "inductor"
 """The configuration of which pages tell first where several compile."""
+
+
+OVER = {"speedup": "eager", "speedup_compiled": "compiled"}
+"""The speed-ups that workers measure, paired by round, and what they are over."""
 
 
 class Against(Enum):
@@ -53,6 +58,11 @@ class View:
         return self.of.name
 
     @property
+    def turned(self) -> bool:
+        """Whether the cells are ratios of which those above 1 are better."""
+        return self.against in (Against.EAGER, Against.DEVICE, Against.COLUMN)
+
+    @property
     def averaged(self) -> View:
         """The view whose cells the means are of: ratios, since numbers of different sets do not compare."""
         absolute = self.against is Against.NOTHING and self.of.unit != "ratio"
@@ -62,10 +72,11 @@ class View:
 class Reading(NamedTuple):
     """What one cell of a view shows.
 
-    ``value`` is in the metric's base unit, or a ratio where ``relative``; ``half`` is half of its interval in
-    percent. Without a value ``why`` says why there is none. ``factor`` is set where a change exceeds the
-    noise of its series. ``doubt`` is the modifier that keeps the number apart: it is shown, in no ratio.
-    ``out`` says why the number enters no mean; empty where it does.
+    ``value`` is in the metric's base unit. Where ``relative`` it is a ratio: above 1 is better, or in a view
+    of changes the newest number over the one before. ``half`` is half of its interval in percent. Without a
+    value ``why`` says why there is none. ``factor`` is set where a change exceeds the noise of its series.
+    ``doubt`` is the modifier that keeps the number apart: it is shown, in no ratio. ``out`` says why the
+    number enters no mean; empty where it does.
     """
 
     value: float | None
@@ -91,11 +102,13 @@ def views(latest: LatestResults, primaries: Sequence[Metric] = (LATENCY,)) -> tu
     for metric in primaries[1:]:
         found += _of_primary(latest, metric, f"-{metric.name}", f"-{metric.name}-absolute")
     if any(column.compiled for column in latest.columns):
-        speedup, cold, warm = (METRICS[name] for name in ("speedup", "compile_cold", "compile_warm"))
+        known = {name for entry in latest.entries.values() for name in entry.numbers} | {"speedup"}
+        for name, over in OVER.items():
+            file, label = f"-{name.replace('_', '-')}", f"over {over}, paired"
+            view = View(file, METRICS[name], "Speed-up", label, Against.NOTHING, eager=False, mean=True)
+            found += [view] if name in known else []
+        cold, warm = (METRICS[name] for name in ("compile_cold", "compile_warm"))
         found += [
-            View(
-                "-speedup", speedup, "Speed-up", "over eager, paired", Against.NOTHING, eager=False, mean=True
-            ),
             View("-compile", cold, "Compile time", "cold cache", Against.NOTHING, eager=False),
             View("-compile-warm", warm, "Compile time", "warm cache", Against.NOTHING, eager=False),
         ]
@@ -112,13 +125,14 @@ def _of_primary(latest: LatestResults, metric: Metric, stem: str, absolute: str)
     """The views of a metric that a scenario measures for; files begin with ``stem``."""
     taken = baseline_columns(latest).values()
     if any(column not in taken for column in latest.columns):
-        yield _primary(stem, metric, "ratio to eager", Against.EAGER)
+        yield _primary(stem, metric, f"{metric.gain} over eager", Against.EAGER)
     yield _primary(absolute, metric, f"in {scale_of(metric).name}", Against.NOTHING)
     if len(latest.devices) > 1:
         device = latest.devices[0]
-        label = f"ratio to {latest.dated(device)}"
+        label = f"{metric.gain} over {latest.dated(device)}"
         yield replace(_primary(f"{stem}-device", metric, label, Against.DEVICE), device=device)
-    yield _primary(f"{stem}-previous", metric, "change since the result before", Against.BEFORE)
+    time = " of time" if metric.unit == "s" else ""
+    yield _primary(f"{stem}-previous", metric, f"change{time} since the result before", Against.BEFORE)
 
 
 def _primary(file: str, metric: Metric, label: str, against: Against) -> View:
@@ -180,6 +194,7 @@ class Readers:
             entry,
             entries.get((entry.workload, base[entry.column])) if entry.column in base else None,
             absolute,
+            view.of.better,
         )
 
 
@@ -205,7 +220,7 @@ def _absolute(entry: Entry, metric: str) -> Reading:
     return Reading(number["median"], half_percent(number), relative=False, doubt=doubt, out=out)
 
 
-def _ratio(entry: Entry, base: Entry | None, absolute: Reader) -> Reading:
+def _ratio(entry: Entry, base: Entry | None, absolute: Reader, better: Better) -> Reading:
     own = absolute(entry)
     if own.value is None or base is entry:
         return own
@@ -222,7 +237,8 @@ def _ratio(entry: Entry, base: Entry | None, absolute: Reader) -> Reading:
     left, right = entry.shown["realised_hash"], base.shown["realised_hash"]
     if left and right and left != right:
         return _none("built differently", out)
-    return Reading(own.value / below.value, together(own.half, below.half), relative=True, out=out)
+    ratio = turned(better, own.value / below.value, None, None)[0]
+    return Reading(ratio, together(own.half, below.half), relative=True, out=out)
 
 
 def _none(why: str, out: str) -> Reading:

@@ -13,6 +13,7 @@ from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
 from torchgauge.dashboard.pictures.ratios import Edge, Lack, Ratio, RatioChart, RatioGroup, Tone
 from torchgauge.dashboard.trend_changes import Change
 from torchgauge.results import units
+from torchgauge.results.gain import gain_names
 from torchgauge.results.trends.trend_outcomes import TrendState
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ MOST = 20
 
 METHOD = (
     "Each row is one change of level that torchgauge results trend found in nightly history and that "
-    "began in the seven days before this site's newest data: the level after over the level before, with the "
-    "95 % interval of the change. A filled point was measured again side by side and was there; a hollow "
-    "one is suspected. Changes of the machine, and those that were measured again and not there, are "
+    "began in the seven days before this site's newest data: the ratio of both levels with its 95 % "
+    "interval, above 1 for the better. A filled point was measured again side by side and was there; a "
+    "hollow one is suspected. Changes of the machine, and those that were measured again and not there, are "
     "left out."
 )
 
@@ -66,8 +67,9 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
         f"{confirmed} confirmed, the others (hollow) suspected."
     )
     chart = RatioChart(
-        title, "less", "more", ("case", "before", "after"), (group,), dated(context), says, as_change=True
-    )
+        title, ("case", "before", "after"), (group,), dated(context), says, "worse", "better",
+        gain_names(each.finding.metric for each in week),
+    )  # fmt: skip
     yield ratio_picture(KIND, KIND, chart, METHOD)
 
 
@@ -81,7 +83,11 @@ def _found(change: Change) -> Ratio | Lack:
         return Lack(name, Edge.NOWHERE, "no interval", sides=sides, href=href, label=label)
     undecided = found.worse is None or found.low <= 0 <= found.high
     tone = Tone.OPEN if undecided else Tone.WORSE if found.worse else Tone.BETTER
+    lower = found.worse is not None and found.worse == (found.size > 0)
+    ratio = 1 + found.size, 1 + found.low, 1 + found.high
+    if lower:
+        ratio = 1 / ratio[0], 1 / ratio[2], 1 / ratio[1]
     return Ratio(
-        name, 1 + found.size, 1 + found.low, 1 + found.high, tone, sides, found.state.value.replace("_", " "),
+        name, *ratio, tone, sides, found.state.value.replace("_", " "),
         href, label, sure=found.state is TrendState.CONFIRMED,
     )  # fmt: skip

@@ -15,8 +15,8 @@ from torchgauge.results.comparing.gate_verdict import LATENCY
 from torchgauge.results.reports.report import STATUS, ComparisonReport
 
 METHOD = (
-    "Each row is one case that ran with base and head, in pairs on one machine. The ratio is head's "
-    "latency over base's, with its interval. The colour is the verdict of the comparison; grey is "
+    "Each row is one case that ran with base and head, in pairs on one machine. The speed-up is base's "
+    "latency over head's, with its interval. The colour is the verdict of the comparison; grey is "
     "unchanged or undecided."
 )
 
@@ -25,13 +25,13 @@ _EDGES = {Verdict.BROKEN: Edge.RIGHT, Verdict.OUTPUTS_DIFFER: Edge.RIGHT, Verdic
 
 
 def comparison_picture(report: ComparisonReport) -> Picture:
-    """The latency of head over that of base, case by case; the mean is that of the report."""
+    """The speed-up of head over base, case by case; the mean is that of the report."""
     found = list(_rows(report))
     group = group_of("", [*found, *(Lack(name, Edge.NOWHERE, "not run") for name in report.not_run)])
     suite = report.suite
     mean = None
     if suite is not None and suite.ratio and suite.low and suite.high:
-        mean = suite.ratio, suite.low, suite.high
+        mean = 1 / suite.ratio, 1 / suite.high, 1 / suite.low
     counts = report.counts
     said = report.headline.value.replace("_", " ").capitalize()
     parts = (
@@ -42,12 +42,12 @@ def comparison_picture(report: ComparisonReport) -> Picture:
     says = f"{said}: of {counted(counts.planned, 'case')} {told}."
     chart = RatioChart(
         f"{report.head.label} against {report.base.label}",
-        "head faster",
-        "head slower",
         ("case", "base", "head"),
         (RatioGroup("", group.ratios, group.lacks, mean),),
         f"torchgauge, {units.day(report.created_at)}, {report.run_id}, {_confidence(report.judged)}",
         says,
+        "head slower",
+        "head faster",
     )
     return ratio_picture("comparison", "comparison", chart, METHOD)
 
@@ -85,6 +85,5 @@ def _row(name: str, label: str, verdicts: Sequence[MetricVerdict]) -> Ratio | La
     )
     beside = ", ".join([words.name(timed.verdict), *(["quarantined"] if timed.quarantined else [])])
     tone = _TONES.get(timed.verdict, Tone.OPEN)
-    return Ratio(
-        name, timed.ratio, timed.low, timed.high, tone, sides, beside, label=label, sure=not timed.quarantined
-    )
+    ratio = 1 / timed.ratio, 1 / timed.high, 1 / timed.low
+    return Ratio(name, *ratio, tone, sides, beside, label=label, sure=not timed.quarantined)

@@ -1,4 +1,4 @@
-"""Device against device: what every workload is measured by on one as a ratio to that on another."""
+"""Device against device: what every workload is measured by on one as its speed-up over that on another."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ MOST_PAIRS = 4
 """Devices that are drawn against the first one."""
 
 METHOD = (
-    "Each row is one workload that passed on both devices in the same configuration. The ratio is the "
-    "first latency over the second: 0.5 takes half of the time. Scenarios with another main metric use "
-    "that metric. If more is better, such as tokens per second, the ratio is inverted, so left is "
-    "faster in every row. The whisker is the 95 % interval of the ratio, from the intervals of both "
-    "sides; it is coloured if it excludes 1. The intervals cover the samples of one process, not "
-    "differences between launches. The last known result stands in for a lost night for up to eight "
-    "days, with its date. A number in doubt or without an interval has no ratio: a mark at the edge of "
-    "that side has the reason."
+    "Each row is one workload that passed on both devices in the same configuration. The speed-up is the "
+    "time of the first device over the time of the second: 2x is twice as fast. Scenarios with another main "
+    "metric, such as tokens per second, use that metric. The whisker is the 95 % interval of the speed-up, "
+    "from the intervals of both sides; it is coloured if it excludes 1. The intervals cover the samples of "
+    "one process, not differences between launches. The last known result stands in for a lost night for up "
+    "to eight days, with its date. A number in doubt or without an interval has no speed-up: a mark at the "
+    "edge of that side has the reason."
 )
 
 
@@ -89,24 +88,21 @@ def _picture(context: SiteContext, latest: LatestResults, there: Column, here: C
     group = group_of("", [replace(each, label=labels[each.name]) for each in found])
     chart = RatioChart(
         f"{b} against {a}, {here.configuration}",
-        f"{b} faster",
-        f"{b} slower",
         ("workload", a, b),
         (group,),
         dated(context),
+        worse=f"{b} slower",
+        better=f"{b} faster",
     )
     counts = counts_text(group, "faster", "slower")
     mean = chart.mean_text(group)
-    says = f"{b} takes {mean} of the time of {a} (geometric mean): {counts}." if mean else f"{b}: {counts}."
+    says = f"{b} has a geomean speed-up of {mean} over {a}: {counts}." if mean else f"{b}: {counts}."
     name = f"devices-{device_id(here.device)}-{device_id(there.device)}"
     return ratio_picture(KIND, name, replace(chart, says=says), METHOD)
 
 
 def ratio_of_entries(base: Entry, own: Entry, metric: Metric, *, alike: bool) -> Ratio | Lack:
-    """What ``own`` takes of the time of ``base``; without it why, at the side that lacks a number.
-
-    That is the ratio of ``metric``, turned round where more of it is better.
-    """
+    """The speed-up of ``own`` over ``base``; without it why, at the side that lacks a number."""
     name = own.workload.name
     lacks = [lack_of_entry(entry, metric.name) for entry in (base, own)]
     sides = number_text(base, metric.name), number_text(own, metric.name)
@@ -117,8 +113,8 @@ def ratio_of_entries(base: Entry, own: Entry, metric: Metric, *, alike: bool) ->
     if not alike:
         return Lack(name, Edge.NOWHERE, "built differently", sides=sides, href=links.case_link(own))
     below, above = (interval_of(entry, metric.name) for entry in (base, own))
-    if metric.better is Better.HIGHER:
+    if metric.better is Better.LOWER:
         below, above = above, below
     ratio, low, high = (ratio_of(float(each)) for each in ratio_interval(below, above))
-    tone = tone_of(low, high, lower_is_better=True)
+    tone = tone_of(low, high)
     return Ratio(name, ratio, low, high, tone, sides, href=links.case_link(own))

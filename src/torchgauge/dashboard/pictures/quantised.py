@@ -132,7 +132,7 @@ def _best(front: Sequence[Point]) -> str:
 
 def _told(point: Point) -> str:
     size = units.quantity(point.size, "B")
-    return f"{point.name}, {point.speed:.2f} times as fast as compiled, {size}, {point.quality:.1f} dB"
+    return f"{point.name}, {point.speed:.2f}x over compiled, {size}, {point.quality:.1f} dB"
 
 
 def _row(entry: Entry) -> tuple[str, ...]:

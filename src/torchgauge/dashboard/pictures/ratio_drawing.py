@@ -56,7 +56,7 @@ def draw_ratios(chart: RatioChart, frame: Frame, *, description: str) -> Drawing
         y = _group(marks, chart, group, (axis, room, y, height))
     if frame.height:
         y = frame.height - foot
-    _axis(svg, chart, axis, (top, y))
+    _axis(svg, axis, (top, y))
     svg.parts += marks.parts
     svg.footer(chart.footer, room.pad, y + frame.line * 2)
     return svg.document(y + foot + room.pad, chart.title, description)
@@ -85,11 +85,11 @@ def _head(svg: Svg, chart: RatioChart, room: _Room) -> float:
     y += frame.line * 1.3
     half = (room.right - room.left) / 2
     if frame is NARROW:
-        svg.name((room.pad, y), f"← {chart.left}", svg.frame.width / 2, "q small")
-        svg.name((svg.frame.width - room.pad, y), f"{chart.right} →", svg.frame.width / 2, "q small e")
+        svg.name((room.pad, y), f"← {chart.worse}", svg.frame.width / 2, "q small")
+        svg.name((svg.frame.width - room.pad, y), f"{chart.better} →", svg.frame.width / 2, "q small e")
     else:
-        svg.name((room.left, y), f"← {chart.left}", half, "q small")
-        svg.name((room.right, y), f"{chart.right} →", half, "q small e")
+        svg.name((room.left, y), f"← {chart.worse}", half, "q small")
+        svg.name((room.right, y), f"{chart.better} →", half, "q small e")
     return y + frame.size * 0.5
 
 
@@ -256,7 +256,7 @@ def _chip(svg: Svg, lack: Lack, room: _Room, y: float) -> None:
     svg.text(x + width / 2, y + room.row * 0.5 + svg.frame.size * 0.3, lack.code, f"i-{lack.css} m small")
 
 
-def _axis(svg: Svg, chart: RatioChart, axis: LogAxis, ends: tuple[float, float]) -> None:
+def _axis(svg: Svg, axis: LogAxis, ends: tuple[float, float]) -> None:
     top, bottom = ends
     frame = svg.frame
     ticks = axis.ticks(max(3, int((axis.stop - axis.start) / (frame.size * 4.6))))
@@ -266,11 +266,4 @@ def _axis(svg: Svg, chart: RatioChart, axis: LogAxis, ends: tuple[float, float])
     svg.path(f"M{one} {number(top)}V{number(bottom)}", "one")
     svg.path(f"M{number(axis.start - 4)} {number(bottom)}H{number(axis.stop + 4)}", "axis")
     for each in ticks:
-        label = "0%" if chart.as_change and each == 1 else _tick(chart, each)
-        svg.text(axis.at(math.log(each)), bottom + frame.size * 1.15, label, "q m small")
-
-
-def _tick(chart: RatioChart, ratio: float) -> str:
-    if chart.as_change:
-        return f"{chart.text(ratio)[:-1].removesuffix('.0')}%"
-    return f"{ratio:g}{TIMES}"
+        svg.text(axis.at(math.log(each)), bottom + frame.size * 1.15, f"{each:g}{TIMES}", "q m small")

@@ -49,7 +49,7 @@ def _numbers(chart: RatioChart) -> Numbers:
             sides = lack.sides or ("",) * (len(chart.columns) - 1)
             rows.append((*head, lack.name, *sides, "", "", lack.code))
             hrefs.append(lack.href)
-    columns = (*(("group",) if apart else ()), *chart.columns, "ratio", "95 % interval", "note")
+    columns = (*(("group",) if apart else ()), *chart.columns, chart.gain, "95 % interval", "note")
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     return Numbers(columns, tuple(rows), tuple(hrefs), name=int(apart))

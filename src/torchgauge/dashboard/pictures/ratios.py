@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from torchgauge.dashboard.pages import geomean
-from torchgauge.dashboard.pages.number_text import TIMES, change, digits
+from torchgauge.dashboard.pages.number_text import TIMES, digits
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.records import Status, Workload
 
@@ -89,28 +89,27 @@ def why_lacking(lacks: Iterable[Lack]) -> str:
 
 @dataclass(frozen=True)
 class RatioChart:
-    """All that is drawn on one axis, whose ends are called ``left`` and ``right``.
+    """All that is drawn on one axis: ``better`` is its right end, above 1.
 
-    ``columns`` are heads of the table: of the name and of the sides. ``footer`` says of when it is. With
-    ``as_change`` ratios are written as changes in percent. ``ends`` is how many names of each end of a group
-    are written; those between are drawn close together. With ``lacks_in_words`` what has no ratio is counted
-    and not written name by name.
+    ``columns`` are heads of the table: of the name and of the sides. ``footer`` says of when it is.
+    ``ends`` is how many names of each end of a group are written; those between are drawn close together.
+    With ``lacks_in_words`` what has no ratio is counted and not written name by name.
     """
 
     title: str
-    left: str
-    right: str
     columns: tuple[str, ...]
     groups: tuple[RatioGroup, ...]
     footer: str
     says: str = ""
-    as_change: bool = False
+    worse: str = "slower"
+    better: str = "faster"
+    gain: str = "speed-up"
     ends: int = 12
     lacks_in_words: bool = False
 
     def text(self, ratio: float) -> str:
         """A ratio as it is written."""
-        return change(ratio) if self.as_change else f"{digits(ratio, None)}{TIMES}"
+        return f"{digits(ratio, None)}{TIMES}"
 
     def interval(self, low: float, high: float) -> str:
         """Both ends of an interval as they are written."""
@@ -139,11 +138,9 @@ _SHORT: tuple[Callable[[Workload], str], ...] = (
 )
 
 
-def tone_of(low: float, high: float, *, lower_is_better: bool) -> Tone:
+def tone_of(low: float, high: float) -> Tone:
     """By the interval of a ratio alone."""
-    if low <= 1 <= high:
-        return Tone.OPEN
-    return Tone.BETTER if (high < 1) is lower_is_better else Tone.WORSE
+    return Tone.OPEN if low <= 1 <= high else Tone.BETTER if low > 1 else Tone.WORSE
 
 
 def lack_of(name: str, edge: Edge, status: Status) -> Lack:

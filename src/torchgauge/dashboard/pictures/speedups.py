@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.views import INDUCTOR
-from torchgauge.dashboard.pictures.entry_number import interval_of, lack_of_entry, number_text
+from torchgauge.dashboard.pictures.entry_number import interval_of, lack_of_entry
 from torchgauge.dashboard.pictures.picture import Picture, nothing
 from torchgauge.dashboard.pictures.picture import dated as footer_of
 from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
@@ -69,9 +69,7 @@ def _picture(context: SiteContext, name: str, entries: list[Entry]) -> Picture:
     groups = tuple(group_of(dated(device), found) for device, found in by_device.items())
     chart = RatioChart(
         f"{name} against eager",
-        "slower",
-        "faster",
-        ("workload", "speed-up"),
+        ("workload",),
         groups,
         footer_of(context),
         ends=3,
@@ -82,13 +80,11 @@ def _picture(context: SiteContext, name: str, entries: list[Entry]) -> Picture:
 
 
 def _found(entry: Entry) -> Ratio | Lack:
-    lack, sides = lack_of_entry(entry, METRIC), (number_text(entry, METRIC),)
-    href = links.case_link(entry)
+    lack, href = lack_of_entry(entry, METRIC), links.case_link(entry)
     if lack is not None:
-        return replace(lack, sides=sides, href=href)
+        return replace(lack, href=href)
     ratio, low, high = interval_of(entry, METRIC)
-    tone = tone_of(low, high, lower_is_better=False)
-    return Ratio(entry.workload.name, ratio, low, high, tone, sides, href=href)
+    return Ratio(entry.workload.name, ratio, low, high, tone_of(low, high), href=href)
 
 
 def _said(chart: RatioChart, group: RatioGroup) -> str:

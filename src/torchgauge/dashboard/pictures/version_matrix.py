@@ -12,7 +12,7 @@ from torchgauge.dashboard.pictures.axis import LogAxis
 from torchgauge.dashboard.pictures.svg import WIDE, Drawing, Frame, Svg, number
 from torchgauge.records.comparison import Verdict
 from torchgauge.results import units
-from torchgauge.results.matrix.table import Column, Entry, Row, Table, labels_of
+from torchgauge.results.matrix.table import Column, Entry, Row, Table, as_shown, labels_of
 
 _SHADES = ((0.5, "deep"), (0.15, "middle"), (0.0, "faint"))
 """From which change, as a logarithm, a cell has which shade."""
@@ -37,7 +37,7 @@ class _Room:
 
 def draw_matrix(table: Table, frame: Frame = WIDE) -> Drawing:
     """The picture of ``table``; what has no ratio stands there with its status."""
-    svg = Svg(frame)
+    svg, table = Svg(frame), as_shown(table)
     title = "Version against version"
     y = svg.heading(title, _says(table), _PAD) + frame.line * 1.6
     left = _PAD + _NAMES * frame.width
@@ -59,7 +59,7 @@ def draw_matrix(table: Table, frame: Frame = WIDE) -> Drawing:
 def _says(table: Table) -> str:
     ratios = sum(entry.ratio is not None for row in table.rows for entry in row.entries)
     return (
-        f"Latency over that of {table.baseline}: blue is faster, red slower, where it is shown. "
+        f"Speed-up over {table.baseline}: blue is faster, red slower, where it is shown. "
         f"{counted(len(table.rows), 'case')}, {counted(ratios, 'ratio')}, "
         f"{counted(len(table.steps), 'change')}."
     )

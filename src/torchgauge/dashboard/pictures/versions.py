@@ -43,9 +43,9 @@ MOST = 4
 """Devices that are drawn."""
 
 METHOD = (
-    "Each point is one case of the device: its latency in the newest snapshot over its latency in an "
+    "Each point is one case of the device: the speed-up of the newest snapshot over an "
     "older snapshot. The older snapshot is the newest of the previous release of torch. If all have one "
-    "release, it is the oldest recent one of another version. A ratio of 0.5 takes half of the time. "
+    "release, it is the oldest recent one of another version. 2x is twice as fast. "
     "The whisker is the 95 % interval of the ratio. It is coloured if it excludes 1 and the change "
     "exceeds the noise of the case, as on the page Compare. A change of the machine changes these "
     "numbers too. Cases without a ratio are counted with the reason."
@@ -104,8 +104,6 @@ def _picture(
     groups = tuple(group_of(name, found) for name, found in by_name.items())
     chart = RatioChart(
         f"torch {new.build.version} against {old.build.version}, {device}",
-        "faster",
-        "slower",
         ("workload", old.id, new.id),
         groups,
         dated(context),
@@ -140,7 +138,7 @@ def _found(recent: History, sides: tuple[list[int], int, int], thresholds: Float
             yield row, Lack(name, Edge.NOWHERE, reason or "no number", href=_href(recent, row))
             continue
         text = tuple(units.interval(each[0], each[1], each[2], METRICS[METRIC].unit) for each in three)
-        ends = ratio_of(log[0]), ratio_of(log[1]), ratio_of(log[2])
+        ends = ratio_of(-log[0]), ratio_of(-log[2]), ratio_of(-log[1])  # of a time
         yield row, Ratio(name, *ends, _TONES.get(word, Tone.OPEN), text, href=_href(recent, row))
 
 

@@ -1,7 +1,7 @@
 // The page of comparisons: two sides, each a snapshot, a device and a configuration; one address for each view.
 
 import { choice, complaint, element, load, manifest, visible } from "./data.js";
-import { change, fixed, told } from "./number_text.js";
+import { fixed, gain, parts, told } from "./number_text.js";
 import { judge, mean, reason } from "./contrast.js";
 import { commit, follow, read } from "./state.js";
 
@@ -174,7 +174,7 @@ async function compared(site, state) {
   const [left, right] = await Promise.all([a, b].map((side) => halves(site, side, metric)));
   const rows = joined(left.found, right.found, a, b, metric.better !== "higher", left.limits);
   const different = differences(site, a, b, left.environments, right.environments);
-  return [...summary(site, a, b, metric.name, rows), ...groups(rows, metric.unit), different];
+  return [...summary(site, a, b, metric, rows), ...groups(rows, metric), different];
 }
 
 /**
@@ -256,7 +256,17 @@ function joined(left, right, a, b, lower, least) {
   });
 }
 
-/** @param {Manifest} site @param {Side} a @param {Side} b @param {string} metric @param {Row[]} rows */
+/** @typedef {Manifest["metrics"][number]} Metric */
+
+/** A ratio as it is shown, and its interval, of logarithms of B over A. @param {{ratio: number, low: number, high: number}} logs @param {Metric} metric */
+function shown({ ratio, low, high }, metric) {
+  const [value, one, other] = [ratio, low, high].map((log) => gain(Math.exp(log), metric.better));
+  const banded = Number.isFinite(low) && Number.isFinite(high);
+  const [text, between] = parts(value, banded ? Math.min(one, other) : null, banded ? Math.max(one, other) : null, "ratio");
+  return { text, between };
+}
+
+/** @param {Manifest} site @param {Side} a @param {Side} b @param {Metric} metric @param {Row[]} rows */
 function summary(site, a, b, metric, rows) {
   const list = element("ul", { class: "verdicts", "aria-label": "Counts" });
   for (const [word, title] of WORDS) {
@@ -267,8 +277,8 @@ function summary(site, a, b, metric, rows) {
   const middle = mean(logs);
   const line = element("p", { class: "mean" });
   if (middle.n) {
-    const between = middle.n > 1 ? ` [${change(Math.exp(middle.low))}, ${change(Math.exp(middle.high))}]` : "";
-    line.append("Geometric mean of B over A: ", element("b", {}, change(Math.exp(middle.mean))), `${between} over the common set, n ${middle.n}; ${rows.length - middle.n} left out.`);
+    const { text, between } = shown({ ...middle, ratio: middle.mean }, metric);
+    line.append(`Geometric mean ${metric.gain} of B over A: `, element("b", {}, text), `${between && ` ${between}`} over the common set, n ${middle.n}; ${rows.length - middle.n} left out.`);
   } else line.append("No case has a number on both sides.");
   /** @param {Side} side */
   const named = (side) => {
@@ -277,21 +287,21 @@ function summary(site, a, b, metric, rows) {
     return visible(`${device}, ${side.configuration || "all configurations"}, ${side.snapshot} (torch ${snapshot?.torch_version || "?"})`);
   };
   const sides = element("p", { class: "sides" }, "A: ", element("b", {}, named(a)), element("br"), "B: ", element("b", {}, named(b)));
-  return [element("h2", {}, `${metric.replaceAll("_", " ")}: B against A`), sides, list, line];
+  return [element("h2", {}, `${metric.name.replaceAll("_", " ")}: B against A`), sides, list, line];
 }
 
-/** @param {Row[]} rows @param {string} unit */
-function groups(rows, unit) {
+/** @param {Row[]} rows @param {Metric} metric */
+function groups(rows, metric) {
   rows.sort((x, y) => y.factor - x.factor || order(x.why, y.why) || order(named(x), named(y)));
   const differing = rows.filter(({ word }) => word === "better" || word === "worse");
   const oneSided = rows.filter(({ word }) => word === "onlya" || word === "onlyb");
   const found = [];
-  if (differing.length) found.push(element("h3", {}, "What differs, the largest factor first"), tableOf(differing, unit, "What differs"));
+  if (differing.length) found.push(element("h3", {}, "What differs, the largest factor first"), tableOf(differing, metric, "What differs"));
   else found.push(element("p", {}, "Nothing differs by more than it does by itself."));
-  if (oneSided.length) found.push(element("h3", {}, "Passes on one side only"), tableOf(oneSided, unit, "Passes on one side only"));
+  if (oneSided.length) found.push(element("h3", {}, "Passes on one side only"), tableOf(oneSided, metric, "Passes on one side only"));
   for (const [word, title] of /** @type {[Word, string][]} */ ([["undecided", "Undecided"], ["unchanged", "Unchanged"]])) {
     const members = rows.filter((row) => row.word === word);
-    if (members.length) found.push(folded(`${title}: ${members.length}`, () => tableOf(members, unit, title)));
+    if (members.length) found.push(folded(`${title}: ${members.length}`, () => tableOf(members, metric, title)));
   }
   const apart = rows.filter(({ word }) => word === "incomparable");
   if (apart.length) {
@@ -299,7 +309,7 @@ function groups(rows, unit) {
     for (const { why } of apart) counts.set(why, (counts.get(why) ?? 0) + 1);
     const ordered = [...counts].sort((x, y) => y[1] - x[1] || order(x[0], y[0]));
     const list = element("ul", {}, ...ordered.map(([why, count]) => element("li", {}, element("b", {}, String(count)), ` ${why}`)));
-    found.push(element("h3", {}, "Not comparable, with the reason"), list, folded(`All ${apart.length}`, () => tableOf(apart, unit, "Not comparable")));
+    found.push(element("h3", {}, "Not comparable, with the reason"), list, folded(`All ${apart.length}`, () => tableOf(apart, metric, "Not comparable")));
   }
   return found;
 }
@@ -324,16 +334,16 @@ function folded(title, make) {
   return found;
 }
 
-/** @param {Row[]} rows @param {string} unit @param {string} label */
-function tableOf(rows, unit, label) {
+/** @param {Row[]} rows @param {Metric} metric @param {string} label */
+function tableOf(rows, metric, label) {
   const numeric = Number.isFinite(rows[0].ratio);
-  const titles = numeric ? ["workload", "on", "verdict", "change", "interval", "factor", "noise", "A", "B"] : ["workload", "on", "why", "A", "B"];
+  const titles = numeric ? ["workload", "on", "verdict", metric.gain, "interval", "factor", "noise", "A", "B"] : ["workload", "on", "why", "A", "B"];
   const head = element("tr", {}, ...titles.map((title) => element("th", { scope: "col" }, title)));
   const body = element("tbody");
   let shown = 0;
   const more = element("button", { type: "button" });
   const add = () => {
-    body.append(...rows.slice(shown, shown + AT_ONCE).map((row) => line(row, unit, numeric)));
+    body.append(...rows.slice(shown, shown + AT_ONCE).map((row) => line(row, metric, numeric)));
     shown = Math.min(rows.length, shown + AT_ONCE);
     more.textContent = `Show more: ${rows.length - shown} are left`;
     more.hidden = shown === rows.length;
@@ -344,8 +354,8 @@ function tableOf(rows, unit, label) {
   return element("div", {}, element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": label }, table), more);
 }
 
-/** @param {Row} row @param {string} unit @param {boolean} numeric */
-function line(row, unit, numeric) {
+/** @param {Row} row @param {Metric} metric @param {boolean} numeric */
+function line(row, metric, numeric) {
   const half = /** @type {Half} */ (row.b ?? row.a);
   const { case: item } = half;
   const href = `${item.file}#${item.anchor}`;
@@ -354,14 +364,14 @@ function line(row, unit, numeric) {
   const alike = a && b && a.device !== b.device && a.case.configuration === b.case.configuration;
   const on = [a, b].filter((one) => one !== undefined).map((one) => (alike ? one.case.configuration : `${one.device} · ${one.case.configuration}`));
   const where = element("td", {}, visible([...new Set(on)].join(" → ")));
-  const numbers = [row.a, row.b].map((one) => element("td", { class: one?.doubt ? "nowrap doubt" : "nowrap" }, numberOf(one, unit)));
+  const numbers = [row.a, row.b].map((one) => element("td", { class: one?.doubt ? "nowrap doubt" : "nowrap" }, numberOf(one, metric.unit)));
   if (!numeric) return element("tr", {}, name, where, element("td", {}, row.why), ...numbers);
-  const interval = Number.isFinite(row.low) ? `[${change(Math.exp(row.low))}, ${change(Math.exp(row.high))}]` : "no interval";
+  const { text, between } = shown(row, metric);
   return element(
     "tr", {}, name, where,
     element("td", {}, element("span", { class: `word v-${row.word}` }, row.word)),
-    element("td", { class: "num" }, element("b", {}, change(Math.exp(row.ratio)))),
-    element("td", { class: "nowrap" }, interval),
+    element("td", { class: "num" }, element("b", {}, text)),
+    element("td", { class: "nowrap" }, between || "no interval"),
     element("td", { class: "num" }, row.known ? fixed(row.factor, 1) : "–"),
     element("td", { class: "num" }, row.known ? `${fixed(100 * (Math.exp(row.limit) - 1), 1)}%` : "assumed"),
     ...numbers,

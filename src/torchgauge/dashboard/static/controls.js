@@ -53,6 +53,7 @@ export class Controls {
     this.says = element("output", { id: "query-says", className: "muted" });
     this.reset = element("button", { type: "button", textContent: "Show all", hidden: true });
     this.worst = element("button", { type: "button", textContent: "Worst rows first" });
+    this.failures = element("button", { type: "button", textContent: "Failures only" });
     this.compact = element("button", { type: "button", textContent: "Compact view" });
     this.fold = element("button", { type: "button", textContent: "Fold configurations" });
     /** @type {HTMLSelectElement | null} */
@@ -76,9 +77,10 @@ export class Controls {
     const toggles = (button, name, value) =>
       button.addEventListener("click", () => this.go({ [name]: button.getAttribute("aria-pressed") === "true" ? "" : value }));
     toggles(this.worst, "sort", "worst");
+    toggles(this.failures, "q", "fail");
     toggles(this.compact, "view", "compact");
     toggles(this.fold, "fold", "1");
-    host.replaceChildren(label, this.reset, this.says, this.worst, this.compact);
+    host.replaceChildren(label, this.reset, this.says, this.worst, this.failures, this.compact);
     if (!numbers && this.columns.length > this.devices.length) host.append(this.fold);
     if (this.columns.length > 1) host.append(this.makeFold());
     if (this.devices.length > 1) {
@@ -98,6 +100,7 @@ export class Controls {
   /** Show what `state` says. @param {State} state @param {string} sort */
   set(state, sort) {
     this.worst.setAttribute("aria-pressed", String(sort === "worst"));
+    this.failures.setAttribute("aria-pressed", String(state.q === "fail"));
     this.compact.setAttribute("aria-pressed", String(state.view === "compact"));
     this.fold.setAttribute("aria-pressed", String(Boolean(state.fold)));
     const all = this.columns.every(({ hidden }) => !hidden);

@@ -6,7 +6,7 @@
  * `own_styles` are ids of style elements that the bundle would add, which the policy forbids, unless they are there.
  * @typedef {{snapshots: Snapshot[], epochs: {epoch: number, first: string, last: string, snapshots: number}[],
  *   devices: {id: string, name: string}[], configurations: {name: string, compiled: boolean}[],
- *   metrics: {name: string, unit: string, better: string, core: boolean, doubts: string[]}[],
+ *   metrics: {name: string, unit: string, better: string, gain: string, core: boolean, doubts: string[]}[],
  *   statuses: {status: string, letter: string, code: string, meaning: string}[],
  *   nothing_planned: string, plotly: Bundle, uncounted: string[]}} Manifest
  * `uncounted` are the marks of passes that are none, the `doubts` of a metric those that keep its number out of

@@ -73,28 +73,32 @@ function key(line, index, byStatus) {
   return Number.isNaN(found) ? null : found;
 }
 
-/** How bad all cells of a row are together, hidden ones left out. @param {Line} line @param {Column[]} columns */
-function badness(line, columns) {
-  let sum = 0;
-  columns.forEach((column, i) => {
-    if (!column.hidden) sum += Math.max(0, BADNESS.indexOf(line.tr.cells[i + 1].className.charAt(0)));
-  });
-  return sum;
+/** How bad a row is: all statuses together, or the worst number that is shown; hidden cells are left out.
+ * In a row with ratios the plain numbers are the baseline. @param {Line} line @param {Column[]} columns
+ * @param {string} better of the numbers, empty for statuses */
+function badness(line, columns, better) {
+  const cells = columns.flatMap(({ hidden }, i) => (hidden ? [] : [{ i, cell: line.tr.cells[i + 1] }]));
+  if (!better) return cells.reduce((sum, { cell }) => sum + Math.max(0, BADNESS.indexOf(cell.className.charAt(0))), 0);
+  const isRatio = (/** @type {HTMLTableCellElement} */ cell) => /x$/.test(cell.firstChild?.textContent ?? "") && cell.firstChild?.textContent !== "1x"; // 1x is the chosen baseline
+  const ratios = cells.filter(({ cell }) => isRatio(cell));
+  const found = (ratios.length ? ratios : cells).filter(({ cell }) => letterOf(cell) === "p").flatMap(({ i }) => key(line, i, false) ?? []);
+  if (!found.length) return null;
+  return ratios.length || better === "higher" ? -Math.min(...found) : Math.max(...found);
 }
 
 /**
  * `lines` in the order that `text` names: `worst`, or a column's anchor or `name`, with `-` before it from the
- * last to the first. Null where it names nothing.
- * @param {Line[]} lines @param {Column[]} columns @param {string} text @param {boolean} byStatus
+ * last to the first. Null where it names nothing. `better` is of the numbers, empty where cells are statuses.
+ * @param {Line[]} lines @param {Column[]} columns @param {string} text @param {string} better
  */
-export function sorted(lines, columns, text, byStatus) {
+export function sorted(lines, columns, text, better) {
   const down = text.startsWith("-") || text === "worst";
   const named = text.replace(/^-/, "");
   const index = columns.findIndex((column) => column.anchor === named);
   if (text !== "" && text !== "worst" && named !== "name" && index < 0) return null;
   const keyed = lines.map((line) => ({
     line,
-    key: text === "worst" ? badness(line, columns) : index < 0 ? line.order : key(line, index, byStatus),
+    key: text === "worst" ? badness(line, columns, better) : index < 0 ? line.order : key(line, index, !better),
   }));
   keyed.sort((a, b) => compare(a.key, b.key, down ? -1 : 1) || a.line.order - b.line.order);
   return keyed.map(({ line }) => line);

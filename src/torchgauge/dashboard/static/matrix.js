@@ -249,7 +249,7 @@ class Matrix {
 
   /** @param {string} text as `sorted` reads it; nothing where it names nothing */
   sortBy(text) {
-    const order = this.reader && text ? this.reader.sorted(this.rows.lines, this.columns, text, this.byStatus) : null;
+    const order = this.reader && text ? this.reader.sorted(this.rows.lines, this.columns, text, this.byStatus ? "" : this.table.dataset.better ?? "") : null;
     this.sort = order ? text : "";
     this.order = order ?? this.rows.lines;
     for (const head of [this.corner, ...this.columns.map((column) => column.head)]) {
@@ -284,7 +284,7 @@ class Matrix {
     for (const line of this.rows.lines) read(line, this.columns); // marks are read before cells are written anew
     if (anchor === "") showOriginal(this.table);
     else await showRatios(this.table, this.rows.lines.map((line) => line.tr), places, anchor);
-    (await import("./means.js").catch(absent("means.js"))).relabel(this.baseName());
+    (await import("./means.js").catch(absent("means.js"))).relabel(this.baseName(), this.table.dataset.gain ?? "");
     this.rows.redress();
   }
 

@@ -3,7 +3,7 @@
 
 import { mean } from "./contrast.js";
 import { builtAlike, loadMetric, reasonsOf } from "./numbers.js";
-import { change, digits, spread } from "./number_text.js";
+import { change, digits, gain, spread } from "./number_text.js";
 
 /** @typedef {{text: string, beside: string, out: string}} Words */
 
@@ -30,7 +30,7 @@ function columnMean(shard, orders, column, to) {
     if (value === null && !why) continue; // nobody planned it
     if (to && !why) why = against(shard, order, place, base);
     if (why) counts.set(why, (counts.get(why) ?? 0) + 1);
-    else logs.push(Math.log(to ? Number(value) / Number(shard.median[at + base]) : Number(value)));
+    else logs.push(Math.log(to ? gain(Number(value) / Number(shard.median[at + base]), shard.better) : Number(value)));
   }
   const found = mean(logs);
   const left = [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).map(([why, count]) => `${count} ${why}`);
@@ -38,7 +38,7 @@ function columnMean(shard, orders, column, to) {
   const [middle, low, high] = [found.mean, found.low, found.high].map(Math.exp);
   const half = (100 * Math.max(high - middle, middle - low)) / middle;
   const between = found.n === 1 ? "one workload" : Number.isFinite(half) ? spread(half) : "no bound";
-  const text = shard.unit === "change" ? change(middle) : `${digits(middle, null)}×`;
+  const text = shard.unit === "change" ? change(middle) : `${digits(middle, null)}x`;
   return { text, beside: `${between}, n ${found.n}`, out: left.join(", ") };
 }
 
@@ -81,12 +81,12 @@ const built = new Map();
 
 /**
  * What a page says of its baseline follows `name`, the column that was chosen; as it was built where that is empty.
- * @param {string} name
+ * @param {string} name @param {string} ratio what a ratio of the page's metric is called
  */
-export function relabel(name) {
+export function relabel(name, ratio) {
   document.querySelector(".views [aria-current]")?.setAttribute("aria-current", name ? "false" : "page");
-  const label = `ratio to ${name}`;
-  const said = `The cells are ratios to ${name}, the column that you chose: 0.5× is half of what it has there.`;
+  const label = `${ratio} over ${name}`;
+  const said = `The cells show the ${ratio} over ${name}, the chosen column: above 1 is better.`;
   const nodes = [...document.querySelectorAll("[data-label], [data-baseline], title")];
   for (const node of nodes) if (!built.has(node)) built.set(node, node.textContent ?? "");
   const own = built.get(nodes[0]) ?? "";

@@ -42,6 +42,11 @@ export function together(a, b) {
   return a === null || b === null ? null : Math.hypot(a, b);
 }
 
+/** A ratio, new over old, as it is shown: above 1 is better. `results/gain.py` has the same rule. @param {number} ratio @param {string} better */
+export function gain(ratio, better) {
+  return better === "lower" ? 1 / ratio : ratio;
+}
+
 /** A ratio as a change in percent with its sign. @param {number} ratio @param {number | null} [half] in percent */
 export function change(ratio, half = null) {
   const percent = 100 * (ratio - 1);
@@ -78,7 +83,7 @@ export function scale(value, unit) {
  * @param {number} value @param {number | null} low @param {number | null} high @param {string} unit
  * @returns {[string, string]}
  */
-function parts(value, low, high, unit) {
+export function parts(value, low, high, unit) {
   const [factor, suffix] = scale(value, unit);
   const scaled = value / factor;
   if (value !== 0 && Math.abs(scaled) < SMALLEST) {

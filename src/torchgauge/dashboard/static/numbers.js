@@ -1,6 +1,6 @@
 // Numbers behind a matrix, loaded when somebody asks for them, and ratios to a column that the reader chose.
 
-import { digits, spread, together } from "./number_text.js";
+import { digits, gain, spread, together } from "./number_text.js";
 
 /** @typedef {{schema: number, metric: string, unit: string, better: string, columns: string[],
  *   median: (number | null)[], half: (number | null)[], apart: Record<string, string>, out: Record<string, number[]>,
@@ -60,13 +60,13 @@ export function builtAlike(shard, order, place, base) {
   return left === null || right === null || left === right;
 }
 
-/** The class of the colour of a ratio: only where its interval excludes 1. @param {number} ratio @param {number | null} half @param {string} better */
+/** The class of the colour of a ratio that is shown: only where its interval excludes 1. @param {number} ratio @param {number | null} half @param {string} better */
 function heat(ratio, half, better) {
   if (half === null || better === "neither" || !(ratio > 0)) return "";
   if (!(ratio * (1 - half / 100) > 1 || ratio * (1 + half / 100) < 1)) return "";
   const size = Math.abs(Math.log(ratio));
   const depth = 1 + [Math.log(1.1), Math.log(1.5)].filter((step) => size > step).length;
-  return ` ${ratio > 1 === (better === "higher") ? "b" : "w"}${depth}`;
+  return ` ${ratio > 1 ? "b" : "w"}${depth}`;
 }
 
 /**
@@ -100,8 +100,9 @@ export async function showRatios(table, rows, columns, anchor) {
       if (typeof below !== "number" || !(below > 0)) return write(cell, "–", "no baseline");
       if (!builtAlike(shard, order, place, base)) return write(cell, "–", "built differently");
       const half = together(shard.half[order * width + place], shard.half[at]);
-      if (place === base) return write(cell, "1×", "baseline");
-      write(cell, `${digits(value / below, half)}×`, spread(half), cell.className.startsWith("p") ? heat(value / below, half, shard.better) : "");
+      if (place === base) return write(cell, "1x", "baseline");
+      const ratio = gain(value / below, shard.better);
+      write(cell, `${digits(ratio, half)}x`, spread(half), cell.className.startsWith("p") ? heat(ratio, half, shard.better) : "");
     });
   });
 }

@@ -2,6 +2,7 @@
 
 import { choice, complaint, element, load, manifest } from "./data.js";
 import { clear, compareLink, figure, prepare } from "./chart.js";
+import { gain } from "./number_text.js";
 import { commit, follow, read } from "./state.js";
 
 /**
@@ -110,13 +111,16 @@ async function figuresOf(site, state, first) {
       ),
     )
   );
-  const wanted = new Set(indices.flatMap(({ snapshots }) => snapshots));
-  const snapshots = site.snapshots.filter(({ id }) => wanted.has(id));
+  const there = new Set(indices.flatMap(({ snapshots }) => snapshots));
+  const snapshots = site.snapshots.filter(({ id }) => there.has(id));
   const breaks = indices.slice(1).map(({ snapshots: [id] }) => snapshots.findIndex((snapshot) => snapshot.id === id));
   const names = new Set(parts.flatMap((one) => one?.lines.map(({ configuration }) => configuration) ?? []));
   const shown = site.configurations.map(({ name }) => name).filter((name) => names.has(name) && (!state.configuration || state.configuration === name));
   const link = (/** @type {string} */ configuration) => (/** @type {number} */ at, /** @type {number} */ before) =>
     compareLink(snapshots[before].id, snapshots[at].id, state.device, configuration, metric);
+  const wanted = site.metrics.find(({ name }) => name === metric);
+  /** @param {number | null | undefined} ratio */
+  const turn = (ratio) => (typeof ratio === "number" ? gain(ratio, wanted?.better ?? "") : null);
   /** @type {import("./chart.js").Line[]} */
   const means = [], shares = [];
   for (const name of shown) {
@@ -125,9 +129,11 @@ async function figuresOf(site, state, first) {
       const line = parts[i]?.lines.find((one) => one.configuration === name && one.suite === (state.suite ?? ""));
       const mean = line?.metrics[metric];
       for (let at = 0; at < index.snapshots.length; at += 1) {
-        median.push(mean?.median[at] ?? null);
-        low.push(mean?.low[at] ?? null);
-        high.push(mean?.high[at] ?? null);
+        const ends = [turn(mean?.low[at]), turn(mean?.high[at])];
+        if (wanted?.better === "lower") ends.reverse();
+        median.push(turn(mean?.median[at]));
+        low.push(ends[0]);
+        high.push(ends[1]);
         const n = mean ? (mean.median[at] === null ? `n ${mean.n[at]}: too few` : `n ${mean.n[at]} of ${mean.cases}`) : "no number";
         beside.push([n, leftOut(site, metric, line, at)].filter(Boolean).join(", "));
         const passed = line?.passed[at] ?? null;
@@ -140,11 +146,10 @@ async function figuresOf(site, state, first) {
   }
   const device = site.devices.find(({ id }) => id === state.device)?.name ?? state.device;
   const where = `${device}${state.configuration ? ` · ${state.configuration}` : ""}${state.suite ? `, suite ${state.suite}` : ""}`;
-  const better = site.metrics.find(({ name }) => name === metric)?.better;
-  const side = better === "lower" ? "below 1 is better" : better === "higher" ? "above 1 is better" : "";
+  const side = wanted?.better === "neither" ? "" : ", above 1 is better";
   const found = [];
   if (means.length) {
-    found.push(figure({ title: `${where}: ${metric.replaceAll("_", " ")} over the reference, ${side}`, snapshots, lines: means, unit: "ratio", breaks, one: true }));
+    found.push(figure({ title: `${where}: ${metric.replaceAll("_", " ")}, ${wanted?.gain} over the reference${side}`, snapshots, lines: means, unit: "ratio", breaks, one: true }));
     if (breaks.length) found.push(element("p", { class: "muted" }, "At the dotted line the next epoch begins, with a reference of its own."));
   } else {
     found.push(element("p", { class: "notice" }, `There is no ${metric.replaceAll("_", " ")} of this device, configuration and suite in these epochs: choose another metric or an older epoch.`));

@@ -7,11 +7,13 @@ can be tested with a comparison that is simulated.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from torchgauge.records.codec import LATER
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.comparing.status_verdict import BOTH_FAIL
+from torchgauge.results.gain import gain_names, gain_text
 
 
 class Answer(str, Enum):
@@ -52,14 +54,14 @@ class Reading:
     reason: str = ""
     comparison: str = ""
     time_s: float = 0.0
+    metric: str = field(default="latency", metadata={LATER: True})
 
     @property
     def text(self) -> str:
         """The reading as a person reads it."""
         if self.ratio is None:
             return self.reason or self.answer.value
-        interval = f" [{self.low:.3f}, {self.high:.3f}]" if self.low and self.high else ""
-        return f"ratio {self.ratio:.3f}{interval}"
+        return f"{gain_names([self.metric])} {gain_text(self.metric, self.ratio, self.low, self.high)}"
 
 
 def reading_of(verdicts: Iterable[MetricVerdict], metric: str, comparison: str = "") -> Reading:
@@ -90,4 +92,5 @@ def reading_of(verdicts: Iterable[MetricVerdict], metric: str, comparison: str =
         reason=verdict.reason,
         comparison=comparison,
         time_s=verdict.time_s,
+        metric=metric,
     )

@@ -15,8 +15,7 @@ from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, Headline, headline
 from torchgauge.results.comparing.policy import STEP_TIMES, Policy, Rule
 from torchgauge.results.comparing.run_ratio import change_in
-from torchgauge.results.comparing.verdict_words import WORSE, in_doubt
-from torchgauge.results.units import small_number
+from torchgauge.results.comparing.verdict_words import WORSE, gain, gains, in_doubt
 
 
 @dataclass(frozen=True)
@@ -133,8 +132,7 @@ def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> 
 
 def _line(verdict: MetricVerdict) -> str:
     """One reason: verdict, metric, pair and what it rests on."""
-    ratio = f" x{small_number(verdict.ratio)}" if verdict.ratio is not None else ""
-    if verdict.ratio is not None and verdict.low is not None and verdict.high is not None:
-        ratio += f" [{verdict.low:.3f}, {verdict.high:.3f}]"
+    shown = gain(verdict)
+    ratio = f" {gains([verdict])} {shown}" if shown else ""
     why = f": {verdict.reason}" if verdict.reason else ""
     return f"{verdict.verdict.value}: {verdict.metric} of {verdict.pair_id}{ratio}{why}"

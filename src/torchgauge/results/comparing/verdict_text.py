@@ -13,20 +13,17 @@ from torchgauge.results.comparing.gate import GateResult
 from torchgauge.results.comparing.policy import STEP_TIMES
 from torchgauge.results.comparing.run_pairs import Difference
 from torchgauge.results.comparing.two_runs import TwoRuns
-from torchgauge.results.comparing.verdict_words import ORDER, change
+from torchgauge.results.comparing.verdict_words import ORDER, change, gain, gains
 from torchgauge.results.document import ours
 
 
 def comparison_text(found: TwoRuns) -> str:
-    """``torchgauge compare`` for a person; devices and configurations have a speed-up in place of a ratio."""
+    """``torchgauge compare`` for a person."""
     pairs = [each for each in found.verdicts if each.pair_key]
     told = [each for each in pairs if not _goes_without_saying(each)]
     told.sort(key=lambda each: (ORDER.index(each.verdict), each.pair_id, each.metric))
     rest = [each for each in pairs if _goes_without_saying(each)]
     speeds = found.differs is not Difference.RUN
-
-    def turned(each: MetricVerdict) -> bool:
-        return speeds and (each.unit == "s" or not each.pair_key)
 
     return document.terminal(
         "results/comparing/comparison",
@@ -37,7 +34,8 @@ def comparison_text(found: TwoRuns) -> str:
         unchanged=_metrics_of(each for each in rest if each.verdict is Verdict.UNCHANGED),
         silent=_metrics_of(each for each in rest if each.verdict is Verdict.UNDECIDED),
         speeds=speeds,
-        value=lambda each: ours((speed_up if turned(each) else ratio)(each)),
+        value=lambda each: ours(gain(each) or "-"),
+        gains=ours(gains(told)),
         change=lambda each: ours(change(each) or "-"),
     )
 
@@ -52,7 +50,7 @@ def gate_text(result: GateResult, title: str) -> str:
         said=_counts(seen),
         ignored=sum(each.action is Action.IGNORE for each in seen),
         quarantined=sorted({each.pair_id for each in seen if each.quarantined}),
-        ratio=lambda each: ours(ratio(each)),
+        value=lambda each: ours(gain(each) or "-"),
     )
 
 
@@ -77,21 +75,3 @@ def _goes_without_saying(verdict: MetricVerdict) -> bool:
         return False
     undecided = verdict.verdict is Verdict.UNDECIDED and verdict.action is not Action.GATE
     return undecided or verdict.verdict is Verdict.UNCHANGED
-
-
-def ratio(verdict: MetricVerdict) -> str:
-    """Ratio with its interval, such as ``1.053 [1.041, 1.066]``; ``-`` where there is none."""
-    return _interval(verdict.ratio, verdict.low, verdict.high)
-
-
-def speed_up(verdict: MetricVerdict) -> str:
-    """How many times faster the second side is, with its interval: the ratio upside down."""
-    values = (verdict.ratio, verdict.high, verdict.low)
-    return _interval(*(1 / value if value else None for value in values))
-
-
-def _interval(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None:
-        return "-"
-    text = f"{value:.3f}"
-    return text if low is None or high is None else f"{text} [{low:.3f}, {high:.3f}]"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from torchgauge.counted import counted
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
+from torchgauge.results.gain import gain_names, gain_text
 
 ORDER = (
     Verdict.BROKEN,
@@ -36,11 +37,14 @@ def name(verdict: Verdict) -> str:
     return _NAMES.get(verdict, verdict.value)
 
 
-def ratio(verdict: MetricVerdict) -> str:
-    """``1.012x [1.004, 1.020]``; empty where there is none."""
-    if verdict.ratio is None:
-        return ""
-    return units.interval(verdict.ratio, verdict.low, verdict.high, "ratio")
+def gain(verdict: MetricVerdict) -> str:
+    """How many times better the head is, ``1.012x [1.004, 1.020]``; empty where there is no ratio."""
+    return gain_text(verdict.metric, verdict.ratio, verdict.low, verdict.high)
+
+
+def gains(verdicts: Iterable[MetricVerdict]) -> str:
+    """The head of a column of :func:`gain`, such as ``speed-up or compression``."""
+    return gain_names(each.metric for each in verdicts if each.ratio is not None)
 
 
 def change(verdict: MetricVerdict) -> str:

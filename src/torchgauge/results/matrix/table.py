@@ -13,10 +13,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torchgauge.devices.minimum import release
+from torchgauge.records import Better
 from torchgauge.records.comparison import ComparisonPlan, MetricVerdict, Pair, Verdict
 from torchgauge.results.comparing.comparison_store import ComparisonFolder, read_comparisons
+from torchgauge.results.gain import turned
 from torchgauge.results.journal import RunState
 from torchgauge.results.log_ratio import ratio_interval
 from torchgauge.results.matrix.state import CellState, MatrixState, pin_of
@@ -346,8 +349,20 @@ def _change(before: Entry, entry: Entry) -> str:
     telling = entry.verdict != Verdict.UNCHANGED.value or before.verdict != Verdict.UNCHANGED.value
     if telling and (entry.low > before.high or entry.high < before.low):
         word = "slower" if entry.ratio > before.ratio else "faster"
-        return f"{word}: {before.ratio:.3f}x to {entry.ratio:.3f}x"
+        return f"{word}: {1 / before.ratio:.3f}x to {1 / entry.ratio:.3f}x"
     return ""
+
+
+def as_shown(table: Table) -> Table:
+    """``table`` with speed-ups over its baseline in place of ratios of times."""
+
+    def turn(each: Any, name: str) -> Any:
+        ratio, low, high = turned(Better.LOWER, getattr(each, name), each.low, each.high)
+        return replace(each, **{name: ratio, "low": low, "high": high})
+
+    rows = (replace(row, entries=tuple(turn(each, "ratio") for each in row.entries)) for row in table.rows)
+    columns = tuple(turn(each, "mean") for each in table.columns)
+    return replace(table, columns=columns, rows=tuple(rows))
 
 
 def _command(table: Table, row: Row, before: int, at: int, by_status: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from torchgauge.records import to_plain
 from torchgauge.records.comparison import Verdict
 from torchgauge.results import document, units
-from torchgauge.results.matrix.table import Column, Entry, Row, Table, labels_of
+from torchgauge.results.matrix.table import Column, Entry, Row, Table, as_shown, labels_of
 
 SCHEMA, VERSION = "torchgauge.matrix", 1
 TEMPLATE = "results/matrix/matrix"
@@ -79,6 +79,7 @@ def _only(column: str, at: int, table: Sequence[tuple[str, Sequence[str]]]) -> t
 
 
 def _data(table: Table) -> dict[str, Any]:
+    table = as_shown(table)
     here = [column for column in table.columns if not column.apart]
     installed = [at for at, column in enumerate(here) if not column.nothing]
     typed = {word.partition("=")[0].removeprefix("--") for word in table.command if word.startswith("--")}
