@@ -39,7 +39,7 @@ def test_a_regression_ends_with_1(invoke, store) -> None:
     done = invoke("gate", "latest", "--store", path)
     assert done.exit_code == 1
     assert done.output.startswith("fail: A/B run ab-1: 1 regression")
-    assert f"regression: latency of {PAIR.id} x1.1 [1.050, 1.150]" in done.output
+    assert f"regression: latency of {PAIR.id} speed-up 0.909x [0.870, 0.952]" in done.output
 
 
 def test_nothing_worse_ends_with_0(invoke, store) -> None:

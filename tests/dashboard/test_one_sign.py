@@ -5,19 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from page_text import words
-from patience import until
 from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, environment, result, workloads
 
 from torchgauge.cli.main import run_command
 from torchgauge.dashboard import build_site
 from torchgauge.records import Case, Measurement
-from torchgauge.records.comparison import MetricVerdict, Verdict
-from torchgauge.results.comparing.gate import gate
-from torchgauge.results.comparing.verdict_text import gate_text
 
 TWICE = r"(?<![\d.])2\.00?0?0?x"
 """Twice as fast, with as many digits as a number has."""
@@ -37,7 +32,10 @@ def _measured(seconds: float, compiled: bool) -> list[Measurement]:
     ]
     if not compiled:
         return found
-    return [*found, Measurement("speedup", "ratio", tuple(2 * each for each in wobble), blocks, "paired by round")]
+    return [
+        *found,
+        Measurement("speedup", "ratio", tuple(2 * each for each in wobble), blocks, "paired by round"),
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -123,7 +123,7 @@ def _confirm(store: Any, found: Any, builds: dict[str, str], most: int) -> None:
         reference=found.reference_of,
     )
     for suspicion in open_suspicions(found.suspicions, most):
-        click.echo(f"confirming {suspicion.series.case_id} {suspicion.change.size:+.1%}", err=True)
+        click.echo(f"confirming {suspicion.series.case_id} {suspicion.moved}", err=True)
         outcome = confirmer.confirm(suspicion)
         append_outcome(store, outcome)
         click.echo(f"  {outcome.state.name}: {outcome.reason}", err=True)

@@ -46,7 +46,7 @@ from torchgauge.results.comparing.estimators import MIN_ABBA_BLOCKS
 from torchgauge.results.comparing.judgement import Judge, Wanted
 from torchgauge.results.comparing.noise import NoiseHistory
 from torchgauge.results.comparing.policy import EntryFields, Layer, Policy
-from torchgauge.results.gain import gain_text
+from torchgauge.results.gain import named_gain
 
 MOST_PARTS = 24
 PART_BLOCKS = 16
@@ -100,8 +100,8 @@ class LiveComparison:
         word = _WORDS.get(self.verdict, verdict_words.name(self.verdict))
         if self.verdict is Verdict.UNCHANGED:
             word = f"unchanged within {self.tolerance:.2g}"
-        shown = gain_text("latency", self.ratio, self.low, self.high)
-        lines = [f"new against old: {word}{f', speed-up {shown}' if shown else ''}"]
+        shown = named_gain("latency", self.ratio, self.low, self.high)
+        lines = [f"new against old: {word}{f', {shown}' if shown else ''}"]
         if self.old is not None and self.new is not None:
             times = f"old {units.quantity(self.old, 's')}, new {units.quantity(self.new, 's')} per call"
             lines.append(

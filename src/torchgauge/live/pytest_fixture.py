@@ -140,8 +140,8 @@ def _alone() -> Iterator[None]:
 
 def _listed(verdicts: list[MetricVerdict]) -> str:
     def text(each: MetricVerdict) -> str:
-        gained = verdict_words.gain(each)
-        ratio = f" {verdict_words.gains([each])} {gained}" if gained else ""
+        gained = verdict_words.named(each)
+        ratio = f" {gained}" if gained else ""
         why = f" ({each.reason})" if each.reason else ""
         return f"{each.head_case} {each.metric} {verdict_words.name(each.verdict)}{ratio}{why}"
 

@@ -38,6 +38,12 @@ def gain_text(metric: str, ratio: float | None, low: float | None, high: float |
     return " ".join(filter(None, gain_parts(_metric(metric).better, ratio, low, high)))
 
 
+def named_gain(metric: str, ratio: float | None, low: float | None, high: float | None) -> str:
+    """Return ``speed-up 1.13x [1.10, 1.15]``; empty where there is none."""
+    text = gain_text(metric, ratio, low, high)
+    return f"{_metric(metric).gain} {text}" if text else ""
+
+
 def gain_names(metrics: Iterable[str]) -> str:
     """Return the head of a column of such ratios: ``speed-up``, or ``speed-up or compression``."""
     return " or ".join(dict.fromkeys(_metric(each).gain for each in metrics)) or "speed-up"

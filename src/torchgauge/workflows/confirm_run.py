@@ -72,7 +72,7 @@ def confirm(
                 f"{counted(len(suspicions) - place, 'suspicion stays', 'suspicions stay')} open"
             )
             break
-        tell(f"confirming {each.series.case_id} {each.change.size:+.1%}")
+        tell(f"confirming {each.series.case_id} {each.moved}")
         outcome = confirmer.confirm(each)
         tell(f"  {outcome.state.name}: {outcome.reason}")
         append_outcome(store, outcome)

@@ -17,6 +17,7 @@ from torchgauge.records.comparison import Action
 from torchgauge.results import document
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GateVerdict, worst
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.gain import change_text
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.trends.trend_outcomes import TrendState
 from torchgauge.workflows.gate_verdict import TITLES
@@ -94,11 +95,15 @@ def _reasons(found: NightFindings, policy: Policy) -> Iterator[tuple[str, str]]:
 def _of_change(change: NightlyChange) -> Iterator[tuple[str, str]]:
     gating = [case for case in change.cases if case.gates]
     for case in gating:
+        moved = change_text(case.size, case.unit)
         if case.state is TrendState.CONFIRMED:
             when = "tonight" if case.confirmed_now else "and not recovered"
-            yield "confirmed", f"confirmed {when}: {case.case_id} {case.size:+.1%} since {change.date}"
+            yield (
+                "confirmed",
+                f"confirmed {when}: {case.case_id} {moved} since {change.date}",
+            )
         elif case.state is TrendState.NOT_CONFIRMABLE:
-            told = f"{case.case_id} {case.size:+.1%} since {change.date}: {first_line(case.reason)}"
+            told = f"{case.case_id} {moved} since {change.date}: {first_line(case.reason)}"
             yield "not confirmable", f"NOT_CONFIRMABLE: {told}"
     waiting = sum(case.state is TrendState.SUSPECTED for case in gating)
     if waiting:

@@ -16,6 +16,7 @@ from typing import Any
 
 from torchgauge.counted import counted
 from torchgauge.records import digest
+from torchgauge.results.gain import change_text
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.markdown_text import code
 from torchgauge.results.trends.trend_outcomes import TrendState
@@ -227,8 +228,8 @@ def _of_change(change: NightlyChange, url: str) -> Wanted:
     worst = change.cases[0]
     others = f" and {len(change.cases) - 1} more" if len(change.cases) > 1 else ""
     title = harmless_title(
-        f"{state}: {change.metric} {worst.size:+.1%} on {change.device} since {change.date}: "
-        f"{worst.case_id}{others}",
+        f"{state}: {change.metric} {change_text(worst.size, worst.unit)} on {change.device} "
+        f"since {change.date}: {worst.case_id}{others}",
         200,
     )
     told = findings_text((change,), ())

@@ -66,7 +66,7 @@ def list_suspicions(
     legs = legs_of(opened, waiting, plan, config)
     for each in waiting:
         since = f"since {each.suspect.date} ({each.good.run_id} -> {each.suspect.run_id})"
-        click.echo(f"{each.state.name} {each.series.case_id} {each.change.size:+.1%} {since}")
+        click.echo(f"{each.state.name} {each.series.case_id} {each.moved} {since}")
     for leg in legs:
         words = f"--pool {leg.pool} --good {leg.good_run} --suspect {leg.suspect_run}"
         click.echo(f"torchgauge ci suspects measure {words}")
@@ -195,6 +195,6 @@ def settle_suspicions(
     for words in found.refused:
         click.echo(f"refused {words}", err=True)
     for each in found.left:
-        click.echo(f"still open: {each.series.case_id} {each.change.size:+.1%} since {each.suspect.date}")
+        click.echo(f"still open: {each.series.case_id} {each.moved} since {each.suspect.date}")
     if not (found.taken or found.left):
         click.echo("no suspected change has a new outcome")

@@ -20,6 +20,7 @@ from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.ab.reading import Answer, Reading
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.records.comparison import SideSpec
+from torchgauge.results.gain import change_text
 from torchgauge.results.trends.trend import Night, Series, Suspicion
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState
 
@@ -188,7 +189,8 @@ def moved_with(suspicion: Suspicion, reference: Series | None) -> str:
     step = math.log(statistics.median(after) / statistics.median(before))
     if step / math.log1p(suspicion.change.size) < SHARE:
         return ""
-    return f"the pinned reference build also changed by {math.expm1(step):+.1%} between these nightly runs"
+    moved = change_text(math.expm1(step), suspicion.series.unit)
+    return f"the pinned reference build also changed by {moved} between these nightly runs"
 
 
 def _values(nights: Iterable[Night]) -> list[float]:
@@ -203,7 +205,8 @@ def _last_good_moved(suspicion: Suspicion, reading: Reading) -> str:
     expected = math.log1p(suspicion.change.size)
     if not SHARE <= step / expected <= 2.0 - SHARE:
         return ""
-    return f"the last good build, measured again, differs by {math.expm1(step):+.1%} from its nightly runs"
+    off = change_text(math.expm1(step), suspicion.series.unit)
+    return f"the last good build, measured again, differs by {off} from its nightly runs"
 
 
 def contradiction(outcome: TrendOutcome, suspicion: Suspicion, tolerance: float) -> str:

@@ -57,10 +57,10 @@ class AbProgress(LiveLines):
 
 
 def _so_far(interim: MetricVerdict | None) -> str:
-    """``1.012x [1.004, 1.020] after 4 launches``."""
+    """``speed-up 1.012x [1.004, 1.020] after 4 launches``."""
     if interim is None or interim.ratio is None:
         return "no estimate yet"
-    return f"{words.gain(interim)} after {words.launches(interim.launches)}"
+    return f"{words.named(interim)} after {words.launches(interim.launches)}"
 
 
 def _describe(label: str, python: str) -> str:

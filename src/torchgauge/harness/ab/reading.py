@@ -13,7 +13,7 @@ from enum import Enum
 from torchgauge.records.codec import LATER
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.comparing.status_verdict import BOTH_FAIL
-from torchgauge.results.gain import gain_names, gain_text
+from torchgauge.results.gain import named_gain
 
 
 class Answer(str, Enum):
@@ -61,7 +61,7 @@ class Reading:
         """The reading as a person reads it."""
         if self.ratio is None:
             return self.reason or self.answer.value
-        return f"{gain_names([self.metric])} {gain_text(self.metric, self.ratio, self.low, self.high)}"
+        return named_gain(self.metric, self.ratio, self.low, self.high)
 
 
 def reading_of(verdicts: Iterable[MetricVerdict], metric: str, comparison: str = "") -> Reading:

@@ -37,7 +37,7 @@ def verdict_lines(verdicts: Sequence[MetricVerdict], state: RunState = RunState.
         lines += _why(each)
     for each in verdicts:
         if not each.pair_key:
-            so_far = f"{words.gain(each) or 'no speed-up'} after {words.launches(each.launches)}"
+            so_far = f"{words.named(each) or 'no speed-up'} after {words.launches(each.launches)}"
             lines.append(f"whole suite: {so_far}, {words.name(each.verdict)}")
             lines += _why(each)
     if judged and words.alarms(verdicts):
@@ -87,7 +87,7 @@ def _is_news(verdict: MetricVerdict) -> bool:
 
 def _row(verdict: MetricVerdict) -> list[str]:
     count = words.launches(verdict.launches)
-    found = (words.change(verdict), words.gain(verdict) or "-", words.name(verdict.verdict), count)
+    found = (words.change(verdict), words.named(verdict) or "-", words.name(verdict.verdict), count)
     return [verdict.pair_id, *found]
 
 

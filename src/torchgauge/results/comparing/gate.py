@@ -15,7 +15,7 @@ from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, Headline, headline
 from torchgauge.results.comparing.policy import STEP_TIMES, Policy, Rule
 from torchgauge.results.comparing.run_ratio import change_in
-from torchgauge.results.comparing.verdict_words import WORSE, gain, gains, in_doubt
+from torchgauge.results.comparing.verdict_words import WORSE, in_doubt, named
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> 
 
 def _line(verdict: MetricVerdict) -> str:
     """One reason: verdict, metric, pair and what it rests on."""
-    shown = gain(verdict)
-    ratio = f" {gains([verdict])} {shown}" if shown else ""
+    shown = named(verdict)
+    ratio = f" {shown}" if shown else ""
     why = f": {verdict.reason}" if verdict.reason else ""
     return f"{verdict.verdict.value}: {verdict.metric} of {verdict.pair_id}{ratio}{why}"

@@ -13,7 +13,7 @@ from torchgauge.results.comparing.gate import GateResult
 from torchgauge.results.comparing.policy import STEP_TIMES
 from torchgauge.results.comparing.run_pairs import Difference
 from torchgauge.results.comparing.two_runs import TwoRuns
-from torchgauge.results.comparing.verdict_words import ORDER, change, gain, gains
+from torchgauge.results.comparing.verdict_words import ORDER, change, gain, gains, named
 from torchgauge.results.document import ours
 
 
@@ -50,7 +50,7 @@ def gate_text(result: GateResult, title: str) -> str:
         said=_counts(seen),
         ignored=sum(each.action is Action.IGNORE for each in seen),
         quarantined=sorted({each.pair_id for each in seen if each.quarantined}),
-        value=lambda each: ours(gain(each) or "-"),
+        value=lambda each: ours(named(each) or "-"),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from torchgauge.counted import counted
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
-from torchgauge.results.gain import gain_names, gain_text
+from torchgauge.results.gain import gain_names, gain_text, named_gain
 
 ORDER = (
     Verdict.BROKEN,
@@ -40,6 +40,11 @@ def name(verdict: Verdict) -> str:
 def gain(verdict: MetricVerdict) -> str:
     """How many times better the head is, ``1.012x [1.004, 1.020]``; empty where there is no ratio."""
     return gain_text(verdict.metric, verdict.ratio, verdict.low, verdict.high)
+
+
+def named(verdict: MetricVerdict) -> str:
+    """The same with its name, such as ``speed-up 1.012x [1.004, 1.020]``."""
+    return named_gain(verdict.metric, verdict.ratio, verdict.low, verdict.high)
 
 
 def gains(verdicts: Iterable[MetricVerdict]) -> str:

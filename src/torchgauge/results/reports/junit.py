@@ -16,7 +16,7 @@ from torchgauge.records import INCOMPLETE, Status, to_plain
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
 from torchgauge.results.comparing.gate_verdict import Headline
-from torchgauge.results.comparing.verdict_words import WORSE, gain, gains, in_doubt, launches
+from torchgauge.results.comparing.verdict_words import WORSE, in_doubt, launches, named
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.reports.publisher import Publisher, Report
 from torchgauge.results.reports.report import ComparisonReport
@@ -90,7 +90,7 @@ def _verdict_case(verdict: MetricVerdict) -> ET.Element:
 def _text(verdict: MetricVerdict) -> str:
     parts = [verdict.verdict.value]
     if verdict.ratio is not None:
-        parts.append(f"{gains([verdict])} {gain(verdict)}")
+        parts.append(named(verdict))
     if verdict.base is not None and verdict.head is not None:
         ends = (units.quantity(value, verdict.unit) for value in (verdict.base, verdict.head))
         parts.append(" -> ".join(ends))

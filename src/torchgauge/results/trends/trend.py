@@ -22,6 +22,7 @@ from torchgauge.records import Better, doubt, number_counts
 from torchgauge.records.codec import digest
 from torchgauge.results import frames
 from torchgauge.results.dataset import read_table
+from torchgauge.results.gain import change_text
 from torchgauge.results.json_file import object_if_any
 from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
@@ -121,6 +122,11 @@ class Suspicion:
     def worse(self) -> bool | None:
         """Whether the change is for the worse."""
         return self.series.worse(self.change.size)
+
+    @property
+    def moved(self) -> str:
+        """The size of the change as text, such as ``+12.0% time``."""
+        return change_text(self.change.size, self.series.unit)
 
     @property
     def key(self) -> str:
