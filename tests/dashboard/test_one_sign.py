@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from page_text import words
+from patience import until
 from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, environment, result, workloads
 
 from torchgauge.cli.main import run_command
 from torchgauge.dashboard import build_site
+from torchgauge.dashboard.pictures.comparison_chart import comparison_picture
+from torchgauge.harness.ab.verdict_text import verdict_lines
 from torchgauge.records import Case, Measurement
+from torchgauge.records.comparison import MetricVerdict, Verdict
+from torchgauge.results.comparing.gate import gate
+from torchgauge.results.comparing.gate_verdict import headline
+from torchgauge.results.comparing.verdict_text import gate_text
+from torchgauge.results.journal import RunState
+from torchgauge.results.reports.markdown import render
+from torchgauge.results.reports.report import ComparisonReport, SideFacts, count
 
 TWICE = r"(?<![\d.])2\.00?0?0?x"
 """Twice as fast, with as many digits as a number has."""
@@ -98,3 +110,51 @@ def test_a_comparison_in_the_terminal_has_the_speed_up_and_its_json_the_stored_r
     assert run_command(["compare", OLD, NEW, *store, "--json"]) == 0
     verdicts = json.loads(capsys.readouterr().out)["verdicts"]
     assert {round(each["ratio"], 2) for each in verdicts if each["metric"] == "latency"} == {0.5}
+
+
+def test_a_pull_request_a_gate_and_a_picture_have_the_speed_up_of_the_head() -> None:
+    """What took 10 ms takes 5: 2.00x in the comment, in lines of ``ab`` and ``gate`` and in the picture."""
+    slower = MetricVerdict(
+        *("1" * 16, "toy/mlp", "toy/mlp", "toy/mlp", "latency", "s", "clean wall", Verdict.IMPROVEMENT),
+        base=0.01, head=0.005, ratio=0.5, low=0.49, high=0.51, p_adjusted=0.001, launches=6,
+    )  # fmt: skip
+    found = (slower, replace(slower, metric="peak_memory", unit="B", base=2.0**30, head=2.0**29))
+    made = ComparisonReport(
+        run_id=NEW, created_at=NOW, state=RunState.COMPLETE, headline=headline(found, incomplete=False),
+        counts=count(1, found, 0), base=SideFacts("old", "/old", (), "", ()),
+        head=SideFacts("new", "/new", (), "", ()), verdicts=found, not_run=(), detectable=0.02,
+        false_alarms=None, command=("torchgauge", "ab"), policy="", marker="0" * 16,
+    )  # fmt: skip
+    texts = [
+        render(made), "\n".join(verdict_lines(found)), comparison_picture(made).description,
+        gate_text(gate([replace(each, verdict=Verdict.REGRESSION) for each in found]), "here"),
+    ]  # fmt: skip
+    for text in texts:
+        assert re.search(TWICE, text), text
+        assert not re.search(HALF, text), text
+    assert "speed-up or compression" in texts[0]
+
+
+_LEAST = """() => [...document.querySelectorAll("tbody tr")].flatMap((row) => {
+  const passed = [...row.cells].filter((cell) => cell.className.startsWith("p"));
+  const found = passed.map((cell) => cell.firstChild.textContent);
+  const ratios = found.filter((text) => text.endsWith("x")).map(parseFloat);
+  return ratios.length ? [Math.min(...ratios)] : [];
+})"""
+
+
+def test_the_worst_rows_are_those_with_the_least_number_shown(address: str, browser: Any) -> None:
+    """On a page of numbers the largest slowdown is first; failures have a filter of their own."""
+    page = browser.new_page()
+    page.goto(f"{address}performance.html")
+    page.get_by_role("button", name="Worst rows first").click()
+    until(page, "location.search.includes('sort=worst')")
+    until(page, f"(({_LEAST})()).every((each, i, all) => !i || all[i - 1] <= each)")
+    assert len(set(page.evaluate(_LEAST))) > 3
+    page.get_by_role("button", name="Failures only").click()
+    until(page, "location.search.includes('q=fail')")
+    until(
+        page,
+        "[...document.querySelectorAll('tbody tr')].every((row) => row.querySelector('td:not(.p)'))",
+    )
+    page.close()
