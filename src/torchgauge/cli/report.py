@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.option("--format", "form", default="markdown", show_default=True, help="markdown, junit or json")
 @click.option("--out", metavar="FILE", help="write to FILE instead of standard output")
-@click.option("--chart", metavar="FILE", help="also write an SVG chart of latency head / base to FILE")
+@click.option("--chart", metavar="FILE", help="also write an SVG chart of the speed-up of head over base to FILE")
 @STORE
 def command(name: str | None, form: str, out: str | None, chart: str | None, store: str) -> None:
     """Report comparison or run NAME (default: the latest comparison).
@@ -59,7 +59,7 @@ def _write(picture: Picture, path: Path) -> None:
     """Write the picture; where nothing can be drawn the report stands without it."""
     from torchgauge.results.atomic_file import write_atomically
 
-    if picture.draw is None:
+    if picture.empty:
         click.echo(f"no chart: {picture.says}", err=True)
     else:
         write_atomically(path, picture.wide.text.encode())
