@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.option("--format", "form", default="markdown", show_default=True, help="markdown, junit or json")
 @click.option("--out", metavar="FILE", help="write to FILE instead of standard output")
-@click.option("--chart", metavar="FILE", help="also write an SVG chart of the speed-up of head over base to FILE")
+@click.option("--chart", metavar="FILE", help="also write an SVG chart of the speed-up to FILE")
 @STORE
 def command(name: str | None, form: str, out: str | None, chart: str | None, store: str) -> None:
     """Report comparison or run NAME (default: the latest comparison).
