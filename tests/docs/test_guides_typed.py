@@ -101,7 +101,8 @@ def test_commands_of_a_guide_are_typed(guide: Path, tmp_path: Path) -> None:
     measured = (
         "torchgauge run toy/mlp timm/resnet18 --device cpu --config eager,inductor --measure-seconds 0.1"
     )
-    for first in (f"{identity} && {repository}", measured, measured):
+    on_simulated = "torchgauge run toy/mlp --device npusim --config eager --measure-seconds 0.1"
+    for first in (f"{identity} && {repository}", on_simulated, measured, measured):
         done = typed(first)
         assert done.returncode in {0, INTERRUPTED}, f"$ {first}\n{done.stdout}\n{done.stderr}"
     wrong = []

@@ -66,8 +66,8 @@ def command(
         _check(
             "suite", suites, {*(each.suite for each in data.models), *(row.suite for row in evidence.models)}
         )
-        stored = {row.dtype for row in (*data.models, *evidence.models, *evidence.operators)}
-        _check("dtype", dtype, stored | set(DTYPES))
+        stored = {row.dtype for row in evidence.models} | {row.dtype for row in evidence.operators}
+        _check("dtype", dtype, {*DTYPES, *stored, *(each.dtype for each in data.models)})
         question = Question(evidence, data, path, suites)
         found += [blockers(question, each) for each in dtype or dtypes_of(evidence)]
     asides((), sorted(gaps))
