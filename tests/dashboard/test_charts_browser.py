@@ -133,7 +133,7 @@ def test_every_kind_of_comparison_has_an_address(made: Path, base: str, browser:
     """Configuration with configuration by a button, swapped, and back; a wrong address says what is wrong."""
     with _page(browser) as page:
         page.goto(f"{base}compare.html")
-        page.click("text=configuration with configuration")
+        page.click("text=configuration vs configuration")
         page.wait_for_selector("#result .verdicts")
         assert "ac=" in page.evaluate("location.search")
         assert "bc=" in page.evaluate("location.search")
@@ -143,9 +143,9 @@ def test_every_kind_of_comparison_has_an_address(made: Path, base: str, browser:
         page.go_back()
         until(page, f"document.querySelector('#result .mean')?.textContent === {mean!r}")
         page.goto(f"{base}compare.html?a=1999-01-01-nothing")
-        assert "There is no snapshot 1999-01-01-nothing" in page.text_content("#result .notice")
+        assert "This site has no snapshot 1999-01-01-nothing" in page.text_content("#result .notice")
         page.goto(f"{base}compare.html?ad=%3Cb%3E")
-        assert "There is no device <b>" in page.text_content("#result .notice")
+        assert "This site has no device <b>" in page.text_content("#result .notice")
 
 
 def test_a_silent_device_is_compared_at_its_newest_or_not_planned(

@@ -28,7 +28,7 @@ def test_a_store_without_checks_has_no_such_page(tmp_path: Path) -> None:
     assert not (tmp_path / "site/checks.html").exists()
     assert not (tmp_path / "site/operators.html").exists()
     assert "checks.html" not in about
-    assert "This store holds no checks of devices" in about
+    assert "This store contains no device checks" in about
 
 
 def test_what_only_an_older_torch_measured_stays(tmp_path: Path) -> None:

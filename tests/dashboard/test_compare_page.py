@@ -202,9 +202,9 @@ def test_every_row_of_a_prepared_comparison_is_counted_once(made: Path) -> None:
         assert sum(counts) == 16
         listed = re.findall(r"<li><b>(\d+)</b> [^<]+</li>", section)
         assert sum(int(n) for n in listed) == counts[-1]
-        n, out = re.findall(r"n (\d+); (\d+) left out", section)[0]
+        n, out = re.findall(r"n (\d+), (\d+) excluded", section)[0]
         assert int(n) + int(out) == 16
-    assert "theirs is the judgement" in html
+    assert "For a verdict use" in html
 
 
 def test_the_noise_of_every_case_and_who_reported_are_files(made: Path) -> None:

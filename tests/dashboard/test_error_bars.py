@@ -69,9 +69,9 @@ def test_a_chart_of_single_samples_is_a_table_with_the_reason(
     page.goto(serve(site) + _model(site, "often").relative_to(site).as_posix())
     page.locator("[data-chart]").scroll_into_view_if_needed()
     page.wait_for_selector(READY)
-    assert "1 numbers have no interval and are not drawn" in page.locator("[data-chart]").inner_text()
+    assert "1 numbers without an interval are not drawn" in page.locator("[data-chart]").inner_text()
     page.locator("select[name=metric]").select_option("compile_cold")
-    page.get_by_text("Not drawn: none of these numbers has an interval").wait_for()
+    page.get_by_text("Not drawn: these numbers have no interval").wait_for()
     page.locator(".chart-figure table").wait_for()
     assert page.locator(".plot").count() == 0
     page.close()

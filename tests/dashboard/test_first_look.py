@@ -55,9 +55,10 @@ def test_a_number_beside_ratios_has_its_unit(once: Path, page: str) -> None:
 def test_one_night_changed_nothing_and_is_no_trend(once: Path) -> None:
     """Neither nought broken nor a change of nought: there is nothing to compare with."""
     front, trends = words(once / "index.html"), words(once / "trends.html")
-    assert "Changed on 2026-01-01 nothing yet The first night: nothing to compare with." in front
+    assert "One night so far The second night adds changes, new failures and trends. 20 nights add" in front
+    assert "New failures " not in front.partition("Every case")[2]
     assert "0 broke" not in front
-    assert "There is one snapshot, of 2026-01-01: a line begins with the second." in trends
+    assert "One snapshot so far, of 2026-01-01: a line requires two." in trends
     assert "first point on 2026-01-01 n 3 of 3" in trends
     assert "0.0%" not in trends
     assert "<svg" not in (once / "trends.html").read_text()
@@ -121,4 +122,4 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_front_page_tells_of_one_configuration_every_night(many: Path) -> None:
     """What fails tonight does not put another one into its place: all are planned as often."""
-    assert "inductor over eager, geometric mean of 2 devices" in words(many / "index.html")
+    assert "Geomean inductor speed-up over eager: cpu " in words(many / "index.html")

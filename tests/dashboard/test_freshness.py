@@ -132,7 +132,7 @@ def test_a_runner_whose_clock_is_ahead_is_named_and_hides_no_silence(tmp_path: P
     assert fresh.newest.at == pytest.approx(NOW - 0.1 * DAY)
     build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "index.html")
-    assert "cpu has a result that is dated 2026-10-28 12:00 UTC, after this page was built" in text
+    assert "cpu has a result that is dated 2026-10-28 12:00 UTC, after the build of this page" in text
     assert "npusim has" not in text
     ages = json.loads((tmp_path / "site" / "data" / "latest.json").read_text())["results"]
     assert min(each["age_s"] for each in ages) == 0.0
@@ -152,7 +152,7 @@ def test_a_device_without_any_result_says_that(tmp_path: Path) -> None:
     build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "index.html")
     assert "npusim lost the night of 2025-12-31: its one case has no result" in text
-    assert ". Nothing older is known." in text
+    assert ". No older result exists." in text
     assert "stopped reporting" not in text
 
 

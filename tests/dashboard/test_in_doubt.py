@@ -258,14 +258,14 @@ def test_no_file_of_a_site_depends_on_a_time_in_doubt(sites: tuple[Path, ...]) -
 PAGES = {
     "index.html": ("2 unchecked, 2 unsteady", "1 unsteady left out"),
     "performance.html": ("\N{EN DASH}unsteady", "about 1,900"),
-    "performance-latency.html": ("about 1,900", "n 3; left out: 1 unchecked, 1 unsteady"),
+    "performance-latency.html": ("about 1,900", "n 3; excluded: 1 unchecked, 1 unsteady"),
     "performance-device.html": ("unsteady",),
     "performance-previous.html": ("\N{EN DASH}unsteady",),
-    "performance-speedup.html": ("about 57", "n 3; left out: 1 unchecked, 1 unsteady"),
+    "performance-speedup.html": ("about 57", "n 3; excluded: 1 unchecked, 1 unsteady"),
     "compatibility.html": ("unsteady",),
     "trends.html": ("1 unchecked, 1 unsteady left out",),
     "compare.html": ("unsteady on B",),
-    "about.html": ("its step times are in doubt",),
+    "about.html": ("unstable step times",),
     "models/timm-loud.html": ("about 1.9 s", "61 % of the cores", "in doubt left out"),
     "models/timm-blind.html": ("the run was told --no-accuracy",),
 }
@@ -289,12 +289,12 @@ LIVE: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "two nights compared": (
         f"compare.html?ad={CPU}&bd={CPU}&metric=latency",
         "#result .verdicts",
-        ("4 left out", "unsteady on B", "unchecked on B"),
+        ("4 excluded", "unsteady on B", "unchecked on B"),
     ),
     "devices compared": (
         f"compare.html?a=newest&b=newest&ad={CPU}&bd={device_id('npusim')}&metric=speedup",
         "#result table",
-        ("7 left out", "unsteady on A", "unchecked on A"),
+        ("7 excluded", "unsteady on A", "unchecked on A"),
     ),
     "a chosen baseline": (
         "performance-latency.html?base=BASE",

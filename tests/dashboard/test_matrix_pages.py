@@ -186,4 +186,4 @@ def test_one_device_with_eager_only_has_no_ratio(tmp_path: Path) -> None:
     names = sorted(path.name for path in (tmp_path / "site").glob("performance*.html"))
     assert names == ["performance-memory.html", "performance-previous.html", "performance.html"]
     assert "Latency, in ms" in _text(tmp_path / "site" / "performance.html")
-    assert "nothing before" in _text(tmp_path / "site" / "performance-previous.html")
+    assert "no previous run" in _text(tmp_path / "site" / "performance-previous.html")

@@ -37,7 +37,7 @@ def _draw(page: Any) -> None:
 
 def _compare(page: Any) -> None:
     """Two sides, as the first button has them."""
-    button = page.get_by_role("button", name="configuration with configuration")
+    button = page.get_by_role("button", name="configuration vs configuration")
     if button.count():
         button.click()
 

@@ -67,7 +67,7 @@ def test_too_little_history_is_said(tmp_path: Path) -> None:
     """One number has nothing before it, two have no threshold: neither is passed off as no change."""
     store = tmp_path / "store"
     _night(store, 1, (CASE, Status.PASS, {"measurements": _latency(0.01)}))
-    assert "nothing before it" in words(_page(store, tmp_path / "one"))
+    assert "no previous number" in words(_page(store, tmp_path / "one"))
     _night(store, 0, (CASE, Status.PASS, {"measurements": _latency(0.011)}))
     assert "too little history for a threshold" in words(_page(store, tmp_path / "two"))
 
@@ -84,11 +84,11 @@ def test_a_failing_case_tells_what_changed_since_it_last_passed(tmp_path: Path) 
     page = _page(store, tmp_path / "site")
     assert "Since it last passed, 2025-12-31" in words(page)
     assert "driver none → 9.9" in words(page)
-    assert "AMD EPYC" not in words(page).partition("Since it last passed")[2].partition("Run it again")[0]
+    assert "AMD EPYC" not in words(page).partition("Since it last passed")[2].partition("Reproduce")[0]
     run = RunBuilder("night-9001", NOW - 60, environments=[old])
     result(run, CASE, Status.ERROR, environment_id=old.id)
     run.write(store)
-    assert "The environment is the same in all its 8 facts." in words(_page(store, tmp_path / "again"))
+    assert "All 8 facts of the environment are equal." in words(_page(store, tmp_path / "again"))
 
 
 def test_equal_tracebacks_stand_once_and_long_logs_have_a_limit(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_equal_tracebacks_stand_once_and_long_logs_have_a_limit(tmp_path: Path) 
     page = _page(tmp_path / "store", tmp_path / "site")
     text = words(page)
     assert text.count("Traceback (most recent call last)") == 1
-    assert text.count("Traceback: the same as of cpu · eager") == 11
+    assert text.count("Traceback: equal to cpu · eager") == 11
     assert text.count("bytes are left out]") == 11
     assert len(gzip.compress(page.read_bytes())) < 60_000
 

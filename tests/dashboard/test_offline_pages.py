@@ -169,10 +169,10 @@ def test_back_and_forward_restore_a_comparison(
     base = serve(whole_site)
     with _page(browser) as page:
         page.goto(base + "compare.html")
-        page.get_by_role("button", name="configuration with configuration").click()
+        page.get_by_role("button", name="configuration vs configuration").click()
         page.locator("#result h2, #result table, #result .notice").first.wait_for()
         first, text = page.evaluate("location.href"), page.locator("#result").inner_text()
-        page.get_by_role("button", name="device with device").click()
+        page.get_by_role("button", name="device vs device").click()
         page.wait_for_url(lambda url: url != first)
         page.go_back()
         page.wait_for_url(first)

@@ -79,7 +79,7 @@ def rows_of(built: Path) -> dict[str, dict[str, Any]]:
 def test_a_case_says_where_its_row_came_from(built: Path, model: str, said: str) -> None:
     """On the page of every cell, beside run and environment."""
     page = next((built / "site" / "models").glob(f"*-{model}-*.html"))
-    found = re.findall(r"It came from: <b>(.*?)</b>", page.read_text())
+    found = re.findall(r"Source: <b>(.*?)</b>", page.read_text())
     assert len(found) == 1
     assert found[0].startswith(said)
 
@@ -118,9 +118,9 @@ def test_the_matrix_marks_what_is_not_of_the_owners(built: Path) -> None:
 def test_a_run_names_its_origin(built: Path) -> None:
     """On the page of runs."""
     page = text_of(built / "site" / "runs.html")
-    assert "It came from: contributor acme, pool pool ." in page
-    assert "It came from: own runner, pool pool ." in page
-    assert "It came from: a file of the form dynamo performance CSV, imported ." in page
+    assert "Source: contributor acme, pool pool ." in page
+    assert "Source: own runner, pool pool ." in page
+    assert "Source: imported file (dynamo performance CSV) ." in page
 
 
 def test_a_contributors_runs_that_are_added_and_one_whose_origin_changes(tmp_path: Path) -> None:

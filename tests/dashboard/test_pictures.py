@@ -155,7 +155,7 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_why(
     assert (why in drawn) is (len(devices) > 1)  # the address of two devices lasts
     text = (tmp_path / "o" / "pictures" / "index.html").read_text()
     assert why in text
-    assert "a course needs 2" in text
+    assert "a trend requires 2" in text
 
 
 def test_a_picture_has_a_name_a_description_and_a_table(site: Path) -> None:

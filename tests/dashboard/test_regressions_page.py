@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Path:
 def test_a_store_in_which_nobody_looked_says_so(store, tmp_path):
     """No findings is not "no change"; what no command can tell yet asks for none."""
     text = _text(_page(store, tmp_path / "site"))
-    assert "Not known: a trend requires 20 nights with a number, and no case has them yet." in text
+    assert "Regression detection requires 20 nights with a number; no case has them yet." in text
     assert "torchgauge results trend --store DIR" not in text
     assert "No change was found" not in text
 
@@ -70,7 +70,7 @@ def test_a_change_has_size_range_age_and_verdict(store, tmp_path):
 def test_a_change_beside_changed_model_code_is_marked(store, tmp_path):
     """The mark stands beside the builds of that change alone."""
     keep_findings(store, finding("a", code_changed=True), finding("c", key="e" * 16))
-    assert _text(_page(store, tmp_path / "site")).count("the code of the model changed") == 1
+    assert _text(_page(store, tmp_path / "site")).count("the model code changed") == 1
 
 
 def test_a_confirmation_moves_and_closes_changes(store, tmp_path):
@@ -84,8 +84,8 @@ def test_a_confirmation_moves_and_closes_changes(store, tmp_path):
         )  # fmt: skip
         append_outcome(Store.open(store), outcome)
     text = _text(_page(store, tmp_path / "site"))
-    worse, _, closed = text.partition("No longer open (1)")
-    assert "For the worse (1)" in worse
+    worse, _, closed = text.partition("Closed (1)")
+    assert "Slower or worse (1)" in worse
     assert "+30.0% [+29.0%, +31.0%]" in worse
     assert "said of a" in worse
     assert "environment said of c" in closed
@@ -96,8 +96,8 @@ def test_a_level_that_went_back_is_no_longer_open(store, tmp_path):
     back = finding("a", key="d" * 16, size=-0.2, low=-0.21, high=-0.19, worse=False, suspect_run="night-009")
     keep_findings(store, finding("a"), _later(back))
     text = _text(_page(store, tmp_path / "site"))
-    assert "No longer open (1)" in text
-    assert "For the worse" not in text
+    assert "Closed (1)" in text
+    assert "Slower or worse" not in text
     assert "5 d, until 2025-12-09" in text
 
 
@@ -128,7 +128,7 @@ def test_ab_runs_have_verdicts_rates_and_commands(tmp_path, comparison_store):
     assert "main → pull request 7" in text
     assert "1 regression, 1 unchanged" in text
     assert "+8.0% [+7.0%, +9.0%]" in text
-    assert "1 more verdict, none of them worse" in text
+    assert "1 more verdict, none worse" in text
     assert "torchgauge ab toy --base" in text
     assert "A/A beside it: 0 false alarms in 1" in text
     assert "in doubt" not in text
@@ -165,7 +165,7 @@ def test_a_run_whose_control_changed_is_in_doubt(store, tmp_path):
     alarm = verdict(same, Verdict.IMPROVEMENT, metric="peak_memory", unit="B")
     comparison(store, [slow, same], [verdict(slow), alarm])
     text = _text(_page(store, tmp_path / "site"))
-    assert "A/A beside it: 1 false alarm in 1: what this run says is in doubt" in text
+    assert "A/A beside it: 1 false alarm in 1: the results of this run are in doubt" in text
 
 
 def test_a_damaged_comparison_is_said(tmp_path, comparison_store):
@@ -174,7 +174,7 @@ def test_a_damaged_comparison_is_said(tmp_path, comparison_store):
     path.write_bytes(b"PAR1 nothing")
     text = _text(_page(comparison_store, tmp_path / "site"))
     assert re.search(r"tables/verdicts\S* cannot be read", text)
-    assert "the noise ledger cannot be made" in text
+    assert "the noise ledger cannot be read" in text
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ def test_unfinished_and_unreadable_runs_come_first(tmp_path: Path) -> None:
     site = _site(tmp_path)
     text = words(site / "runs.html")
     unreadable, unfinished = text.index("Run broken cannot be read"), text.index("Run open is not finished")
-    assert unreadable < unfinished < text.index("The last run of every device and suite") < text.index("good")
-    assert "1 of 3 planned cases have their row" in text
+    assert unreadable < unfinished < text.index("Last run of every device and suite") < text.index("good")
+    assert "1 of 3 planned cases have a result" in text
     assert not broken_links(site, "runs.html")
 
 
@@ -59,7 +59,7 @@ def test_many_runs_have_pages_by_month(tmp_path: Path) -> None:
     site = _site(tmp_path)
     page = site / "runs.html"
     assert page.read_text().count("<section class=") == NEWEST
-    assert "Older runs whose results still stand" in words(page)
+    assert "Older runs with current results" in words(page)
     months = {file.stem: file for file in (site / "runs").iterdir()}
     assert set(months) == {"2025-11", "2025-12", "2026-01"}
     listed = [
@@ -93,4 +93,4 @@ def test_a_run_without_its_folder_is_described_from_its_tables(tmp_path: Path) -
     shutil.rmtree(tmp_path / "store" / "runs" / "one")
     text = words(_site(tmp_path) / "runs.html")
     assert "1 pass, 1 err" in text
-    assert "Its command is not on record." in text
+    assert "No command is recorded." in text

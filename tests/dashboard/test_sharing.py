@@ -140,7 +140,7 @@ def test_an_address_that_is_none_leads_on(built_for: str, path: str, shared: Pat
         text = answer.read().decode()
         assert answer.status == 404
         assert answer.getheader("Content-Type") == "text/html; charset=utf-8"
-        assert "There is no such page" in text
+        assert "Page not found" in text
         links = set(re.findall(r'<a href="(/[^"#]*)"', text))
         assert len(links) > 8
         for link in (*sorted(links), "/static/style.css"):
@@ -163,4 +163,4 @@ def test_an_address_that_no_file_can_have_is_none(path: str, coding: str, site: 
         connection.request("GET", path, headers={"Accept-Encoding": coding})
         answer = connection.getresponse()
         assert answer.status == 404
-        assert "There is no such page" in answer.read().decode()
+        assert "Page not found" in answer.read().decode()

@@ -42,8 +42,8 @@ def test_a_change_is_found_without_anybody_looking_for_it(tmp_path: Path) -> Non
     assert (change["model"], change["worse"], change["state"]) == ("slow", True, "suspected")
     assert change["size"] == pytest.approx(0.33, abs=0.03)
     text = words(tmp_path / "site" / "regressions.html")
-    assert "the build looked itself, and kept nothing" in text
-    assert "For the worse (1)" in text
+    assert "Computed by this build" in text
+    assert "Slower or worse (1)" in text
     assert "latency of toy/slow" in (tmp_path / "site" / "feed.xml").read_text()
 
 
@@ -59,16 +59,16 @@ def test_it_is_what_trend_would_have_found(tmp_path: Path) -> None:
         for name in ("scanned", "kept")
     ]
     assert sides[0] == sides[1]
-    assert "the build looked itself" not in words(tmp_path / "kept" / "regressions.html")
+    assert "Computed by this build" not in words(tmp_path / "kept" / "regressions.html")
 
 
 def test_a_short_history_says_that_it_is_too_short(tmp_path: Path) -> None:
     """Nothing could be found in it."""
     build_site(_store(tmp_path / "store", trend_scan.ENOUGH - 1), tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "regressions.html")
-    assert "Not known: a trend requires 20 nights with a number, and no case has them yet." in text
+    assert "Regression detection requires 20 nights with a number; no case has them yet." in text
     front = words(tmp_path / "site" / "index.html")
-    assert "Regressions Not known: a trend requires 20 nights with a number" in front
+    assert "Regressions Regression detection requires 20 nights with a number" in front
 
 
 def test_a_large_store_says_that_it_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,5 +76,5 @@ def test_a_large_store_says_that_it_is_too_large(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(trend_scan, "MOST_NUMBERS", 50)
     build_site(_store(tmp_path / "store", 30), tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "regressions.html")
-    assert "about 60 numbers are too many to scan while a site is built" in text
+    assert "Not computed for a store this large" in text
     assert "torchgauge results trend --store DIR" in text

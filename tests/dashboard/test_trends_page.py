@@ -86,7 +86,7 @@ def test_a_store_of_failures_says_that_there_is_no_number(tmp_path: Path) -> Non
     html = (tmp_path / "site" / "trends.html").read_text()
     assert "no number" in html
     assert "0/3" in html
-    assert "There is one snapshot of one device so far" in (tmp_path / "site" / "compare.html").read_text()
+    assert "One snapshot of one device so far" in (tmp_path / "site" / "compare.html").read_text()
 
 
 def test_one_case_has_a_mean_and_no_interval(tmp_path: Path) -> None:

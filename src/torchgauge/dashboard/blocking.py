@@ -60,7 +60,7 @@ def _blocking(context: SiteContext, device: str, census: CensusData) -> Blocking
         dtype = DTYPE if DTYPE in dtypes else dtypes[0]
         return _shown(blockers(Question(evidence, census, "eager"), dtype))
     except (TorchgaugeError, ValueError, KeyError, TypeError) as error:
-        return Blocking(device, problem=f"the rows could not be ranked: {error}")
+        return Blocking(device, problem=f"ranking failed: {error}")
 
 
 def _rows(entries: list[Entry]) -> Iterator[dict[str, object]]:

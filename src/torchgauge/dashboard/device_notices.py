@@ -10,7 +10,11 @@ from torchgauge.dashboard.lost_nights import LostNight, told
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
 
-LATE, LOST, AHEAD = "no new data", "a lost night", "a result dated in the future"
+LATE, LOST, AHEAD = (
+    "no new data",
+    "no results from the last night (run failed)",
+    "a result dated in the future",
+)
 """What a device has, the worst first."""
 
 NAMED, NAME_LIMIT = 5, 40
@@ -80,13 +84,13 @@ def _sentences(reporter: Reporter, nights: Sequence[LostNight], late: bool) -> l
     silence = reporter.silence
     if nights:
         known = any(each.known for each in nights)
-        since = f"{silence[0].upper()}{silence[1:]}." if late else "What is shown is older."
-        said += [f"{told(nights)}.", since if known else "Nothing older is known."]
+        since = f"{silence[0].upper()}{silence[1:]}." if late else "Older results are shown."
+        said += [f"{told(nights)}.", since if known else "No older result exists."]
     elif late:
         said.append(f"{'has' if reporter.at is None else 'stopped reporting:'} {silence}.")
     if reporter.ahead_at is not None:
         said.append(
             f"{'It has' if said else 'has'} a result that is dated {units.moment(reporter.ahead_at)}, after "
-            "this page was built: the clock of its machine is wrong, or that of the one that built the page."
+            "the build of this page. Cause: the clock of the machine or of the builder is wrong."
         )
     return said

@@ -69,7 +69,7 @@ class Reporter:
     def silence(self) -> str:
         """Since when nothing came, and how often it came before; true on whatever day it is read."""
         if self.at is None:
-            return "no result at all: every case was lost to the environment or never reached"
+            return "no result at all: all cases failed in the environment or were not run"
         since = f"no result since {units.moment(self.at)}"
         if self.every_s is None:
             return since

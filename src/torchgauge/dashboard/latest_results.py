@@ -39,7 +39,7 @@ STALE_AFTER_S = 8 * DAY_S
 
 Up to it the last known result stands in for a night that its device lost, with its date."""
 
-NOT_FINITE = "the store holds no finite number"
+NOT_FINITE = "no finite number is stored"
 
 
 _NUMBER = (

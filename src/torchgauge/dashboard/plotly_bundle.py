@@ -48,7 +48,7 @@ def plotly_bundle() -> PlotlyBundle:
     """Return the bundle inside Python's plotly; raises :class:`MissingPackageError` where that is damaged."""
     version = _VERSION.search(_of_plotly("offline/_plotlyjs_version.py").decode())
     if version is None:
-        raise _damaged("it does not name its version of plotly.js")
+        raise _damaged("its version of plotly.js is missing")
     content = _of_plotly("package_data/plotly.min.js")
     digest = hashlib.sha384(content)
     return PlotlyBundle(

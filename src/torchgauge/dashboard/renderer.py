@@ -51,6 +51,7 @@ class Renderer:
         self._environment.filters.update(
             FILTERS, aged=aged, change=change, commit=commit_link, first_line=first_line, slug=slug
         )
+        self._environment.filters["sentence"] = lambda text: text[:1].upper() + text[1:]
         self._environment.globals.update(
             site={"base_url": "", "compared": False, **site},
             csp=CSP,

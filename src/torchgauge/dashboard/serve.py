@@ -87,7 +87,7 @@ def serve_site(site: str, port: int, ready: Callable[[str], None]) -> None:
     Raises :class:`UsageError` where ``site`` is no built site or the port is taken.
     """
     if not (Path(site) / "index.html").is_file():
-        raise UsageError(f"{site} holds no site", hint="torchgauge dashboard build STORE --out SITE")
+        raise UsageError(f"{site} contains no site", hint="torchgauge dashboard build STORE --out SITE")
     handler = partial(QuietHandler, directory=site)
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), handler)

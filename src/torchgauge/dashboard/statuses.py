@@ -36,17 +36,17 @@ LOOKS: dict[Status, Look] = {
         Look(Status.ERROR, "e", "err", "err", "raised an exception"),
         Look(Status.CRASH, "c", "crash", "err", "the process died"),
         Look(Status.OOM, "o", "OOM", "limit", "ran out of memory, on the device or at the host's limit"),
-        Look(Status.TIMEOUT, "t", "T/O", "limit", "exceeded the deadline of a phase"),
-        Look(Status.UNSUPPORTED, "u", "n/a", "none", "the device or a library says that it cannot"),
+        Look(Status.TIMEOUT, "t", "T/O", "limit", "a phase timed out"),
+        Look(Status.UNSUPPORTED, "u", "n/a", "none", "not supported by the device or a library"),
         Look(
             Status.SKIPPED,
             "s",
             "skip",
             "none",
-            "skipped by a declaration, or for a missing or conflicting package, missing data or network",
+            "skipped: declared in the data file, or a package, data or the network is missing",
         ),
-        Look(Status.INFRA, "i", "infra", "infra", "the environment failed: not a fault of the model"),
-        Look(Status.NOT_RUN, "n", "not run", "notrun", "planned and never reached"),
+        Look(Status.INFRA, "i", "infra", "infra", "the environment failed: not the fault of the model"),
+        Look(Status.NOT_RUN, "n", "not run", "notrun", "planned, but not run"),
     )
 }
 """All ten statuses, in the order of bars, counts and legends."""
@@ -56,7 +56,7 @@ PARTIAL = Look(
     "q",
     "partial",
     "part",
-    "ran, and does not count as a pass: by another path, as another model, or compared with nothing",
+    "ran, but does not count as passed: another path, another model, or no reference",
 )
 """A pass that :func:`counts_as_pass` leaves out, in bars, chips, cells and counts; its status is ``pass``."""
 
@@ -73,22 +73,22 @@ SAYS_NOTHING = frozenset({Status.INFRA, Status.NOT_RUN})
 """The statuses behind which the last known result is looked for."""
 
 MARKS: dict[str, str] = {
-    "new": "failed at its newest result, and did better at the one before",
-    "unexpected": "differs from the data file's expectation for this device (a pass without an entry)",
-    "expected": "not a pass, as the data file expects, with a reason",
-    "other_cause": "has the expected status, but not the expected cause",
-    "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): not a pass",
-    "other_model": "built with another number of parameters than its suite declares for size full",
-    "unchecked": "compared with no reference: not a pass, and its times count nowhere",
-    "unsteady": "its step times are in doubt: a pass, whose times enter no mean, trend or comparison",
-    "faster_than_peak": "its steps exceed the device's peak rate: a pass, whose times count nowhere",
+    "new": "passed in the previous run, failed in the newest",
+    "unexpected": "differs from the expectation in the data file (without an entry: pass)",
+    "expected": "expected failure (listed in the data file)",
+    "other_cause": "expected status, but another cause than expected",
+    "degraded": "ran by another path than requested (silent fallback, recompile limit): not a pass",
+    "other_model": "number of parameters differs from the declaration of the suite",
+    "unchecked": "not compared with a reference: not a pass, and its times are excluded everywhere",
+    "unsteady": "unstable step times: a pass, but its times are excluded from means, trends and comparisons",
+    "faster_than_peak": "faster than the peak of the device: a pass, but its times are excluded everywhere",
     "leaks": "memory grows with each step: a pass",
-    "ties": "integers, booleans or a shape differ in values that rounding decides: a pass",
-    "flaky": "ended differently when it was repeated",
-    "contributed": "submitted by a contributor, from a machine that is not of the store's owners",
-    "imported": "read from a file that another tool wrote: machine and versions are those that it names",
-    "stale": "old, or standing in for a newer attempt that was never reached or lost to the environment",
-    "retired": "planned no longer: its model was renamed or dropped, and no count has it",
+    "ties": "integers, booleans or a shape differ because of rounding: a pass",
+    "flaky": "different statuses in repeated attempts",
+    "contributed": "submitted by a contributor, from a machine of another owner",
+    "imported": "imported from the file of another tool, which names machine and versions",
+    "stale": "old, or shown in place of a newer attempt that was not run or failed in the environment",
+    "retired": "no longer planned: the model was renamed or dropped, and is excluded from counts",
     "superseded": "replaced by a later result of the same run",
 }
 """Marks beside a status, counted apart from the ten, with what they mean."""

@@ -279,16 +279,16 @@ def _legend(table: Table) -> tuple[tuple[Shown, str], ...]:
     occurring = {entry.status for entry in plain if entry.applicable}
     missing = any(entry is None for part in parts for entry in part.entries)
     others = (
-        (PARTLY, "n/m", True, "n of m parts pass, or a pass by another path"),
+        (PARTLY, "n/m", True, "n of m parts pass, or passed by another path"),
         (NOTHING, NOT_APPLICABLE, not all(entry.applicable for entry in plain),
-         "the question makes no sense on the device"),
+         "not applicable to the device"),
         (NOTHING, OTHER_MODEL, any(entry.other_model for entry in entries),
-         "built with a number of parameters that differs from the named model: not a result of that model"),
+         "number of parameters differs from the named model: not a result of that model"),
         (NOTHING, UNCHECKED, any(entry.word == UNCHECKED for entry in entries),
-         "ran, and its result was compared with no reference: neither passed nor lacking"),
+         "ran, but was not compared with a reference: neither present nor missing"),
     )  # fmt: skip
     statuses = [(_entry(Entry(each, "", ""), ()), LOOKS[each].meaning) for each in LOOKS if each in occurring]
-    unknown = [(_entry(None, ()), "no row in the stores: not a result of the device")] * missing
+    unknown = [(_entry(None, ()), "not measured in these stores")] * missing
     signs = [(Shown(symbol, text, "s-plain"), told) for symbol, text, there, told in others if there]
     return (*statuses, *signs, *unknown)
 

@@ -26,10 +26,10 @@ def scan(context: SiteContext) -> tuple[tuple[Look, ...], str]:
     """What the store's series say, by metric; where none was looked at, why not."""
     metrics = [metric.name for metric in context.primaries if _longest(context, metric.name) >= ENOUGH]
     if not metrics:
-        return (), f"a trend requires {ENOUGH} nights with a number, and no case has them yet"
+        return (), f"regression detection requires {ENOUGH} nights with a number; no case has them yet"
     numbers = sum(_numbers(context, metric) for metric in metrics)
     if numbers > MOST_NUMBERS:
-        return (), f"about {numbers:,} numbers are too many to scan while a site is built; use {COMMAND}"
+        return (), f"not computed for a store this large; run {COMMAND}"
     from torchgauge.results.trends.trend import trend  # pandas: a tenth of the time of a large build
 
     found = []

@@ -86,7 +86,7 @@ def ab_runs(context: SiteContext) -> ABRuns | None:
     try:
         ledger = read_ledger(context.store, context.now)
     except TorchgaugeError as error:
-        problem = f"the noise ledger cannot be made: {error.message}"
+        problem = f"the noise ledger cannot be read: {error.message}"
     shown = tuple(_ab_run(context, run) for run in reversed(there[-MOST_RUNS:]))
     return ABRuns(
         shown, len(there) - len(shown), tuple(run for run in ids if run not in there), ledger, problem

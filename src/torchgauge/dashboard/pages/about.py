@@ -22,20 +22,20 @@ from torchgauge.results import units
 from torchgauge.results.tables import RESULTS
 
 _ADDED = (
-    ("marks", "string", "the marks beside the status, separated by spaces"),
+    ("marks", "string", "the marks of the result, separated by spaces"),
     (
         "step_times",
         "string",
-        "`count` where its step times may enter a mean or a comparison, else the mark that keeps them out",
+        "`count` if its step times may enter a mean or a comparison, else the mark that excludes them",
     ),
     ("age_s", "number", "age of the newest attempt, seconds"),
-    ("known_status", "string", "the last status with a result of the case"),
-    ("known_run_id", "string", "the run that it is of: the numbers are that run's"),
-    ("known_age_s", "number", "its age, seconds"),
-    ("origin", "string", "whose numbers they are: `own`, `contributed` or `imported`"),
-    ("origin_name", "string", "the runner's pool, the contributor or the file that brought them"),
-    ("METRIC.median", "number", "the median in the metric's base unit; empty where there is none, never 0"),
-    ("METRIC.low, METRIC.high", "number", "the ends of its interval"),
+    ("known_status", "string", "status of the last known result"),
+    ("known_run_id", "string", "run of the last known result, and of the numbers"),
+    ("known_age_s", "number", "age of the last known result, seconds"),
+    ("origin", "string", "source of the numbers: `own`, `contributed` or `imported`"),
+    ("origin_name", "string", "pool of the runner, contributor, or file"),
+    ("METRIC.median", "number", "median in the base unit of the metric; empty, not 0, if there is none"),
+    ("METRIC.low, METRIC.high", "number", "limits of the interval"),
 )
 """What the downloads have beside the columns of the store."""
 
@@ -50,8 +50,8 @@ _PATHS = (
         "the other metrics of the cases in the core file, in the same order",
     ),
     ("trends/EPOCH.json", "geometric means and pass counts by device and configuration"),
-    ("cases/DEVICE.json", "what the numbers of cases in these files mean"),
-    ("latest/cells-DEVICE.json", "why each newest result ended so, when it began and with which torch"),
+    ("cases/DEVICE.json", "the case of each number in these files"),
+    ("latest/cells-DEVICE.json", "reason, start time and torch of each newest result"),
     ("data/EPOCH.parquet", "all rows of 64 snapshots"),
 )
 """The columnar files and what is in them; EPOCH, SNAPSHOT, DEVICE and MODEL are named by the manifest."""

@@ -14,12 +14,14 @@ from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.environments import LastPass
 from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_html, shown
+from torchgauge.dashboard.pages.number_text import NO_NUMBER
 from torchgauge.dashboard.pages.reason import reason_of
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import MARKS, look_of
 from torchgauge.records import METRICS, Status, is_of_a_step
 from torchgauge.results import units
 from torchgauge.results.hostile_text import LOG_LIMIT, tail
+from torchgauge.results.stats import TOO_FEW
 
 Facts = list[tuple[str, str]]
 
@@ -31,7 +33,7 @@ LEAST = 1024
 _HEAD = (
     '<thead><tr><th scope="col">metric</th><th scope="col" class="num">median</th>'
     '<th scope="col">interval</th><th scope="col" class="num">n</th><th scope="col">method</th>'
-    '<th scope="col">read from</th><th scope="col">stopped</th></tr></thead>'
+    '<th scope="col">counter</th><th scope="col">stop reason</th></tr></thead>'
 )
 _ORDER = {name: place for place, name in enumerate(METRICS)}
 _TOLD_ELSEWHERE = (
@@ -58,7 +60,7 @@ class LongTexts:
             return ""
         first = self.seen.setdefault(title + text, f'<a href="#{anchor}">{shown(case)}</a>')
         if anchor not in first:
-            return f'<p class="where">{title}: the same as of {first}.</p>'
+            return f'<p class="where">{title}: equal to {first}.</p>'
         part = tail(text, min(LOG_LIMIT, max(self.left, LEAST)))
         self.left -= len(part)
         code = f'<pre tabindex="0"><code>{shown(part, len(part))}</code></pre>'
@@ -98,12 +100,12 @@ def case_html(entry: Entry, place: Place, texts: LongTexts, root: str) -> str:
         _in_doubt(entry),
         _metrics(entry),
         _titled("Accuracy", facts_html(_accuracy(row))),
-        _titled("Operators on the host", facts_html(_on_the_host(entry))),
+        _titled("CPU fallbacks", facts_html(_on_the_host(entry))),
         "<h4>Where and when</h4>",
         facts_html(_facts(entry)),
         _where(entry, place, root),
         _before(place),
-        _titled("Run it again", _command(command)),
+        _titled("Reproduce", _command(command)),
         texts.html("Traceback", row["traceback"] or "", anchor, name),
         texts.html("End of the log", row["log_excerpt"] or newest["log_excerpt"] or "", anchor, name),
         "</article>",
@@ -128,8 +130,8 @@ def _stand_in(entry: Entry) -> str:
     if entry.stands_in and entry.known is not None:
         code = look_of(Status(entry.known["status"]), entry.known["modifiers"] or ()).code
         return (
-            '<p class="notice">The newest attempt has no result of this case'
-            f"{_lost(entry)}. What follows is the last known result: {code}, {aged(entry.known_at)}.</p>"
+            '<p class="notice">The newest attempt has no result'
+            f"{_lost(entry)}. The last known result follows: {code}, {aged(entry.known_at)}.</p>"
         )
     stale = f'<p class="notice">This result is stale: measured {aged(entry.known_at)}.</p>'
     return stale if "stale" in entry.marks else ""
@@ -169,8 +171,8 @@ def _in_doubt(entry: Entry) -> str:
     if not doubt:
         return ""
     return (
-        f'<p class="notice">The step times are {repeated(doubt)}: those in italics enter no mean, trend, '
-        "claim or comparison.</p>"
+        f'<p class="notice">The step times are {repeated(doubt)}: italic numbers are excluded from '
+        "means, trends and comparisons.</p>"
     )
 
 
@@ -191,8 +193,9 @@ def _metric(entry: Entry, number: Row) -> str:
         why = repeated(number["absent"])
         return f'{head}<td colspan="6" class="muted">no number: {why}</td></tr>'
     value, bracket = number_parts(number["median"], number["low"], number["high"], number["unit"])
-    interval = f"{bracket}{_confidence(number['confidence'])}" if bracket else "none: too few samples"
-    beside = _beside(number["n"], number["method"], number["provenance"], number["stopped"])
+    interval = f"{bracket}{_confidence(number['confidence'])}" if bracket else "n < 6: no interval"
+    method = NO_NUMBER if number["method"] == TOO_FEW else number["method"]
+    beside = _beside(number["n"], method, number["provenance"], number["stopped"])
     if doubt := entry.doubt(number["metric"]):
         apart = f'<span class="doubt">{shown(entry.told(number))}</span> <small>{repeated(doubt)}</small>'
         return f'{head}<td class="num">{apart}</td><td class="nowrap doubt">{interval}{beside}'
@@ -208,8 +211,8 @@ def _confidence(share: float) -> str:
 def _beside(n: int, method: str, provenance: str | None, stopped: str | None) -> str:
     """What stands beside a number and its interval; thousands of numbers share it."""
     return (
-        f'</td><td class="num">{n}</td><td>{shown(method)}</td><td>{shown(provenance or "not said")}</td>'
-        f"<td>{shown(stopped or 'not said')}</td></tr>"
+        f'</td><td class="num">{n}</td><td>{shown(method)}</td><td>{shown(provenance or "not recorded")}</td>'
+        f"<td>{shown(stopped or 'not recorded')}</td></tr>"
     )
 
 
@@ -245,8 +248,8 @@ def _on_the_host(entry: Entry) -> Facts:
         ("of the step", f"{share:.1%}" if isinstance(share, float) and number else ""),
         ("calls", facts.get("fallback_calls") or ""),
         ("names", facts.get("fallback_names")),
-        ("not known", unknown),
-        ("cannot be told of", unproven),
+        ("unknown", unknown),
+        ("cannot be attributed", unproven),
         ("such as", facts.get("fallback_unproven_names")),
     )
 
@@ -274,11 +277,11 @@ def _where(entry: Entry, place: Place, root: str) -> str:
     elif environment:
         said = f"<code>{repeated(environment)}</code>"
     else:
-        said = '<span class="muted">not known: no worker started</span>'
+        said = '<span class="muted">unknown: no worker started</span>'
     run = f'<a href="{root}{place.run}">{repeated(row["run_id"])}</a>'
     came = repeated(entry.origin.text)
     run += f" on {repeated(place.machine)}" if place.machine else ""
-    return f'<p class="where">Run {run}, environment {said}. It came from: <b>{came}</b>.</p>'
+    return f'<p class="where">Run {run}, environment {said}. Source: <b>{came}</b>.</p>'
 
 
 def _before(place: Place) -> str:
@@ -287,7 +290,7 @@ def _before(place: Place) -> str:
     if last is None:
         return ""
     head = f"<h4>Since it last passed, {last.date}</h4>"
-    return head + (place.difference or '<p class="where">The environment of that run is not known.</p>')
+    return head + (place.difference or '<p class="where">The environment of that run is unknown.</p>')
 
 
 def _kept(*pairs: tuple[str, object]) -> Facts:

@@ -194,7 +194,7 @@ def _comparison(
     undecided, unchanged = result.count(Word.UNDECIDED), result.count(Word.UNCHANGED)
     apart = result.count(Word.INCOMPARABLE)
     return Comparison(
-        title=f"{left}: the newest snapshot with the one before" if left == right else f"{left} with {right}",
+        title=f"{left}: latest vs previous snapshot" if left == right else f"{left} with {right}",
         a=_side(left, a),
         b=_side(right, b),
         query=f"a={a.id}&b={b.id}&ad={device_id(left)}&bd={device_id(right)}&metric={metric.name}",
@@ -204,7 +204,7 @@ def _comparison(
         mean_interval=between,
         n=result.n,
         left_out=len(result.words) - result.n,
-        differing=_table(result, metric, MOST_ROWS, "What differs", Word.BETTER, Word.WORSE),
+        differing=_table(result, metric, MOST_ROWS, "Significant differences", Word.BETTER, Word.WORSE),
         one_sided=_table(result, metric, FEW_ROWS, "Passes on one side only", Word.ONLY_A, Word.ONLY_B),
         others=(
             _table(result, metric, FEW_ROWS, f"Undecided: {undecided}", Word.UNDECIDED),

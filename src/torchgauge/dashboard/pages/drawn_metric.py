@@ -56,7 +56,7 @@ class DrawnMetric:
         value, _ = number_parts(number["median"], number["low"], number["high"], number["unit"])
         if doubt := entry.doubt(self.metric.name):
             told = f'<span class="doubt">{shown(entry.told(number))}</span>'
-            why = f'<span class="muted">{repeated(doubt)}: compared with nothing</span>'
+            why = f'<span class="muted">{repeated(doubt)}: excluded from comparisons</span>'
             half = half_percent(number)
             interval = f"{spread(half)}{whisker(half)}" if doubt == Modifier.UNSTEADY else spread(half)
             return f"{head}{drawing}<p>{told} {interval} {why}</p></li>"
@@ -88,7 +88,7 @@ class DrawnMetric:
 
 def _moved(movement: Movement | None, unit: str) -> str:
     if movement is None:
-        return '<span class="muted">nothing before it</span>'
+        return '<span class="muted">no previous number</span>'
     half = movement.half_percent
     text = f"{change(movement.ratio, half, unit)}{f' {spread(half)}' if half is not None else ''}"
     factor = movement.factor

@@ -37,11 +37,11 @@ def _known(sides: Sequence[Side], identities: Sequence[Identity], root: str) -> 
     if not sides:
         return ""
     if len(sides) == 1:
-        return f"<p>All results that say so are of one environment, {_name(sides[0], root)}.</p>"
+        return f"<p>All results are of one environment, {_name(sides[0], root)}.</p>"
     rows = differences(identities)
     equal = len({key for identity in identities for key in identity}) - len(rows)
     if not rows:
-        return f"<p>They are equal in all that is known: {counted(equal, 'fact')}.</p>"
+        return f"<p>All {counted(equal, 'fact')} are equal.</p>"
     heads = "".join([f'<th scope="col">{_name(side, root)}</th>' for side in sides])
     body = "".join(
         [

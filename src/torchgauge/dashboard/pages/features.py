@@ -20,13 +20,13 @@ from torchgauge.suites.features.family import NAME, family_of
 
 INDEX = "features.html"
 QUESTIONS = {
-    "compile.regional": "What do blocks that are compiled one by one save at the start, and cost later?",
-    "compile.autograd": "What of the backward pass is captured, and what does a step take then?",
-    "compile.latency": "What does the first call take with an empty cache, and with a filled one?",
-    "attention.flex": "What does attention by a rule cost as one compiled kernel, against masks written out?",
-    "attention.sdpa": "Which back end of scaled_dot_product_attention runs, and what does it take?",
-    "device.autoload": "Does import torch show the device by itself, in which time, and what if it raises?",
-    "inductor.knobs": "What does each setting of inductor buy in a step, and cost to compile?",
+    "compile.regional": "Compiling blocks one by one: what does it save at the start and cost per step?",
+    "compile.autograd": "How much of the backward pass is captured, and how long is a step?",
+    "compile.latency": "How long is the first call with an empty and with a filled cache?",
+    "attention.flex": "flex_attention: one compiled kernel against materialised masks",
+    "attention.sdpa": "Which backend of scaled_dot_product_attention runs, and how long?",
+    "device.autoload": "Does import torch register the device, how long does it take, and can it fail?",
+    "inductor.knobs": "What does each inductor option save per step and cost to compile?",
 }
 """By family; one of another package has its name alone."""
 COSTS = ("import_time", "compile_cold", "compile_cold_cpu", "compile_warm", "export_time", "package_compile")

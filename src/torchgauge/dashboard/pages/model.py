@@ -135,8 +135,10 @@ def _difference(before: Identity | None, newest: Identity | None, *, same: bool)
         return ""
     found = differences((before, newest))
     if same or not found:
-        return f'<p class="where">The environment is the same in all its {len(newest)} facts.</p>'
-    return facts_html((row.key, " → ".join(value or "(not said)" for value in row.values)) for row in found)
+        return f'<p class="where">All {len(newest)} facts of the environment are equal.</p>'
+    return facts_html(
+        (row.key, " → ".join(value or "(not recorded)" for value in row.values)) for row in found
+    )
 
 
 def _page(site: _Site, group: tuple[str, str], workloads: Sequence[Workload], root: str) -> dict[str, Any]:
@@ -205,7 +207,7 @@ def _built(entries: Sequence[Entry]) -> list[tuple[str, str]]:
     for name in ("parameters", "buffers", "inputs", "declared_hash", "realised_hash"):
         values = dict.fromkeys(entry.shown[name] for entry in entries if entry.shown[name] is not None)
         told = [units.integer(value) if isinstance(value, int) else str(value) for value in values]
-        found.append((name.replace("_", " "), ", ".join(told) or "not known: never built"))
+        found.append((name.replace("_", " "), ", ".join(told) or "unknown: never built"))
     return found
 
 

@@ -47,7 +47,7 @@ class NumberRow:
 
 @dataclass(frozen=True)
 class PerformancePage:
-    """One view with its table; ``means`` is None where no mean is meaningful."""
+    """One view with its table; ``means`` is None where no mean is meaningful, ``bare`` without any number."""
 
     view: View
     views: tuple[View, ...]
@@ -59,6 +59,7 @@ class PerformancePage:
     rows: tuple[NumberRow, ...]
     means: ColumnMeans | None
     provenance: tuple[str, ...]
+    bare: bool
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
@@ -105,6 +106,7 @@ def performance_page(
         ),
         means=column_means(latest, view.averaged, columns, readers) if view.mean else None,
         provenance=_provenance(columns, readings, view.metric) if view.metric == "peak_memory" else (),
+        bare=not any(found and found[1].value is not None for row in readings for found in row),
     )
 
 

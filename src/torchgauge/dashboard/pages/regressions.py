@@ -38,15 +38,15 @@ _KEY = re.compile(r"[0-9a-f]{16}")
 DATA = "data/regressions.json"
 
 STATES: dict[TrendState, tuple[str, str, str]] = {
-    TrendState.CONFIRMED: ("confirmed", "s-err", "measured again side by side, and there it was"),
-    TrendState.SUSPECTED: ("suspected", "s-acc", "seen in nightly history only, not measured again"),
+    TrendState.CONFIRMED: ("confirmed", "s-err", "confirmed by a side-by-side measurement"),
+    TrendState.SUSPECTED: ("suspected", "s-acc", "from nightly history only, not measured again"),
     TrendState.NOT_CONFIRMABLE: (
         "not confirmable",
         "s-none",
-        "could not be measured again, and why",
+        "cannot be measured again; the reason is stated",
     ),
     TrendState.ENVIRONMENT: ("environment", "s-none", "the machine changed, not the software"),
-    TrendState.NOT_REPRODUCED: ("not reproduced", "s-none", "measured again, and it was not there"),
+    TrendState.NOT_REPRODUCED: ("not reproduced", "s-none", "not present in a side-by-side measurement"),
 }
 """Each verdict with its words, the class of its badge and its meaning."""
 
@@ -95,9 +95,9 @@ def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, i
     better = [each for each in found.changes if each.open and each.finding.worse is not True]
     done = [each for each in found.changes if not each.open]
     parts = (
-        ("For the worse", "Levels that hold to this day.", harmful),
-        ("For the better, or neither", "Levels that hold to this day.", better),
-        ("No longer open", "The level went back, or the change was none of the software.", done),
+        ("Slower or worse", "Changes that still hold.", harmful),
+        ("Faster or neutral", "Changes that still hold.", better),
+        ("Closed", "The level returned, or the software was not the cause.", done),
     )
     return [
         (

@@ -119,7 +119,7 @@ def run_line(info: RunInfo, partial: int) -> RunLine:
     by_status = {status: info.counts.get(status.value, 0) for status in LOOKS}
     counted = Tally(by_status, by_status[Status.PASS] - partial, {})
     recorded = info.recorded
-    remedy = f"; fixed by: {info.remedy}" if info.remedy else ""
+    remedy = f"; try: {info.remedy}" if info.remedy else ""
     return RunLine(
         run_id=info.run_id,
         anchor=links.run_anchor(info.run_id),
@@ -201,7 +201,7 @@ def _origin(store: Store, run_id: str, facts: Sequence[Row]) -> str:
     forms = [fact(row["value"]) for row in facts if (row["key"], row["kind"]) == ("imported_as", "identity")]
     found = origin_of(store, run_id)
     if found.kind is OriginKind.OWN and forms:
-        return f"a file of the form {forms[0]}, imported"
+        return f"imported file ({forms[0]})"
     return found.text
 
 

@@ -132,7 +132,7 @@ def _of_primary(latest: LatestResults, metric: Metric, stem: str, absolute: str)
         label = f"{metric.gain} over {latest.dated(device)}"
         yield replace(_primary(f"{stem}-device", metric, label, Against.DEVICE), device=device)
     time = " of time" if metric.unit == "s" else ""
-    yield _primary(f"{stem}-previous", metric, f"change{time} since the result before", Against.BEFORE)
+    yield _primary(f"{stem}-previous", metric, f"change{time} since previous run", Against.BEFORE)
 
 
 def _primary(file: str, metric: Metric, label: str, against: Against) -> View:
@@ -252,7 +252,7 @@ def _before(entry: Entry, own: Reading, moved: Mapping[str, Movement]) -> Readin
         return _none(own.doubt, own.out)
     movement = moved.get(entry.newest["case_key"])
     if movement is None:
-        return _none("nothing before", own.out)
+        return _none("no previous run", own.out)
     factor = movement.factor
     return Reading(
         round(movement.ratio, 6),  # as its file has it, so that pages and browser have the same digits

@@ -48,9 +48,9 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
     title = "Top changes of the week"
     if not week:
         why = (
-            f"Not known: {found.why or 'what was found cannot be read'}."
+            f"Not computed: {found.why or 'the findings cannot be read'}."
             if found.never
-            else "No level changed this week."
+            else "No regression or improvement this week."
         )
         yield nothing(KIND, title, why, KIND)
         return

@@ -38,7 +38,7 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
             rows.setdefault(case.device, []).append(row)
     snapshots = len(context.recent.snapshots)
     if not rows or snapshots < FEWEST:
-        why = f"There are {snapshots} snapshots with results of models; a course needs {FEWEST}."
+        why = f"{snapshots} snapshots have results of models; a trend requires {FEWEST}."
         if not rows:
             why = "No model has a result yet."
         yield nothing(KIND, "Coverage over time", why.replace("are 1 snapshots", "is 1 snapshot"), KIND)

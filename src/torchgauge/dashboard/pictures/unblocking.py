@@ -30,7 +30,7 @@ METHOD = (
 def pictures(context: SiteContext) -> Iterator[Picture]:
     """One for each device of which something is known to block models, or why there is none."""
     drawn = 0
-    problem = "No operator is known to block a model; torchgauge ops measures what a device lacks."
+    problem = "No known operator blocks a model. Try: torchgauge ops"
     for each in context.blocking:
         steps = steps_of(each)
         if steps and drawn < MOST:

@@ -16,6 +16,8 @@ import { scale, told } from "./number_text.js";
  */
 
 const MOST_SHOWN = 8;
+/** Lines of a chart whose intervals are bands: more bands hide one another, and only the newest intervals are drawn. */
+const MOST_BANDS = 2;
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 
 /** @type {Promise<any> | undefined} */
@@ -30,7 +32,7 @@ function plotly() {
         script.addEventListener("load", () => resolve(/** @type {any} */ (window).Plotly));
         script.addEventListener("error", () => {
           library = undefined;
-          reject(new Error(`${bundle.file} cannot be loaded or is not the file that was built: the table holds the same data.`));
+          reject(new Error(`${bundle.file} cannot be loaded, or differs from the built file: the table contains the data.`));
         });
         document.head.append(...bundle.own_styles.map((id) => element("meta", { id })), script);
       }),
@@ -93,10 +95,15 @@ export function figure(chart) {
   });
   if (!sure.lines.length) {
     table.open = true;
-    const why = "Not drawn: none of these numbers has an interval, as a single sample has none. The table has them.";
+    const why = "Not drawn: these numbers have no interval (fewer than six samples). The table contains them.";
     return element("figure", { class: "chart-figure" }, caption, element("p", { class: "muted" }, why), table);
   }
-  const left = bare ? [element("p", { class: "muted" }, `${bare} numbers have no interval and are not drawn: the table has them.`)] : [];
+  const crowded = sure.lines.length > MOST_BANDS && sure.lines.some(({ low }) => low);
+  const notes = [
+    crowded ? "The whisker of the newest point is its 95 % interval. Choose one configuration to see the band of all points." : "",
+    bare ? `${bare} numbers without an interval are not drawn. The table contains them.` : "",
+  ];
+  const left = notes.filter(Boolean).map((note) => element("p", { class: "muted" }, note));
   const found = element("figure", { class: "chart-figure" }, caption, plot, ...left, table);
   plot.addEventListener("chart-seen", async () => {
     try {
@@ -149,7 +156,7 @@ export function clear(host) {
 function words(chart) {
   const dates = chart.snapshots;
   const range = dates.length ? ` from ${dates[0].date} to ${dates[dates.length - 1].date}` : "";
-  return visible(`${chart.title}: ${chart.lines.length} lines${range}; the table beneath has the numbers`);
+  return visible(`${chart.title}: ${chart.lines.length} lines${range}; the table below contains the numbers`);
 }
 
 /** Colours by their names, until the scheme changes. @type {Map<string, string>} */
@@ -288,7 +295,7 @@ function traced(plot, chart, line, number, factor) {
     y.push(null);
     text.push("");
     at.push(null);
-    if (!low || !high) continue;
+    if (!low || !high || chart.lines.length > MOST_BANDS) continue;
     const edge = (/** @type {(number | null)[]} */ side, /** @type {number} */ place) => (side[place] ?? line.median[place] ?? 0) / factor;
     const back = [...stretch].reverse();
     bandX.push(...stretch, ...back, stretch[0], null);
@@ -304,8 +311,17 @@ function traced(plot, chart, line, number, factor) {
     hoverinfo: "text", name, legendgroup: `line ${number}`, visible: shown, connectgaps: false, meta: number,
     line: { color: stroke, width: 1.8, dash: DASHES[Math.floor(number / 8) % DASHES.length] },
     marker: { color: stroke, size: 4 },
+    error_y: chart.lines.length > MOST_BANDS && low && high ? newestInterval(line, at, factor) : undefined,
   };
   return [...(bandX.length ? [band] : []), main, ...doubted(plot, chart, line, number, factor)];
+}
+
+/** The interval of the last point alone, as a whisker. @param {Line} line @param {(number | null)[]} at @param {number} factor */
+function newestInterval(line, at, factor) {
+  const last = Math.max(...at.map((place) => place ?? -1));
+  const reach = (/** @type {(number | null)[] | undefined} */ side) => at.map((place) =>
+    (place === last ? Math.abs((side?.[place] ?? line.median[place] ?? 0) - (line.median[place] ?? 0)) / factor : 0));
+  return { type: "data", symmetric: false, array: reach(line.high), arrayminus: reach(line.low), thickness: 1, width: 4 };
 }
 
 /** @param {Chart} chart @param {Line} line @param {number} place */
@@ -314,7 +330,7 @@ function hover(chart, line, place) {
   const value = told(/** @type {number} */ (line.median[place]), line.low?.[place] ?? null, line.high?.[place] ?? null, chart.unit, line.doubts?.[place] ?? "");
   const beside = line.beside?.[place];
   const parts = [line.name, `${snapshot.date} · torch ${snapshot.torch_version || "?"}`, value, ...(beside ? [beside] : [])];
-  return parts.map(escaped).join("<br>") + (linkOf(line, place) ? "<br>click: compare with the one before" : "");
+  return parts.map(escaped).join("<br>") + (linkOf(line, place) ? "<br>click: compare with the previous one" : "");
 }
 
 /** Gaps of all lines together shaded, epochs divided, and the line of no change. @param {Chart} chart @param {string} muted */
@@ -393,7 +409,7 @@ function cellOf(chart, line, place) {
   const text = told(value, line.low?.[place] ?? null, line.high?.[place] ?? null, chart.unit, doubt);
   if (doubt) return element("td", { class: "num doubt" }, text);
   const href = linkOf(line, place);
-  const shown = href ? element("a", { href, title: "compare with the one before" }, text) : text;
+  const shown = href ? element("a", { href, title: "compare with the previous one" }, text) : text;
   return element("td", { class: "num" }, shown, beside ? ` · ${beside}` : "");
 }
 
@@ -424,7 +440,7 @@ async function modelChart(host) {
   const variants = [...new Set(series.flatMap((one) => one.cases.map((c) => c.variant)))];
   const there = new Set(series.flatMap((one) => one.cases.flatMap((c) => Object.keys(c.metrics))));
   const metrics = site.metrics.filter((metric) => there.has(metric.name));
-  if (!variants.length || !metrics.length) return host.replaceChildren(element("p", { class: "muted" }, "There is no number to draw."));
+  if (!variants.length || !metrics.length) return host.replaceChildren(element("p", { class: "muted" }, "No numbers to draw."));
   const chosen = { variant: variants[0], metric: metrics.some((m) => m.name === host.dataset.metric) ? host.dataset.metric ?? "" : metrics[0].name };
   const body = element("div");
   const show = () => {
@@ -473,7 +489,7 @@ function modelLines(site, series, snapshots, variant, metric) {
         line.median[at] = numbers?.median[i] ?? null;
         if (item.marks.rebuilt?.includes(i)) {
           line.rebuilt.push(at);
-          line.beside[at] = [line.beside[at], "another model begins at the dotted line"].filter(Boolean).join(", ");
+          line.beside[at] = [line.beside[at], "the model changed at the dotted line"].filter(Boolean).join(", ");
         }
         line.doubts[at] = doubts.find((mark) => item.marks[mark]?.includes(i)) ?? "";
         line.low[at] = numbers?.low?.[i] ?? null;

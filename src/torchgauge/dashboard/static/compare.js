@@ -92,8 +92,8 @@ function controls(site, metrics, state, go) {
     ...versions.map((version) => ({ value: `torch:${version}`, text: `torch ${version}, newest`, group: "Newest of each torch release" })),
     ...[...site.snapshots].reverse().map(({ id, torch_version: version, date, commit }) => ({ value: id, text: `${date} · ${commit.slice(0, 10) || "?"} · torch ${version || "?"}`, group: "Snapshots" })),
   ];
-  const devices = [{ value: "", text: "all, each with itself" }, ...site.devices.map(({ id, name }) => ({ value: id, text: name }))];
-  const configurations = [{ value: "", text: "all, each with itself" }, ...site.configurations.map(({ name }) => ({ value: name, text: name }))];
+  const devices = [{ value: "", text: "all (matched)" }, ...site.devices.map(({ id, name }) => ({ value: id, text: name }))];
+  const configurations = [{ value: "", text: "all (matched)" }, ...site.configurations.map(({ name }) => ({ value: name, text: name }))];
   /** @param {"a" | "b"} name */
   const side = (name) => {
     const other = name === "a" ? "b" : "a";
@@ -122,10 +122,10 @@ function starts(site, state, go) {
   const second = site.configurations[1]?.name;
   /** @type {[string, boolean, Record<string, string>][]} */
   const found = [
-    ["newest commit with the one before", ids.length > 1, { a: ids[ids.length - 2], b: newest, ad: "", bd: "", ac: "", bc: "" }],
-    ["device with device", Boolean(other), { a: NEWEST, b: NEWEST, ad: one?.id, bd: other?.id, ac: "", bc: "" }],
-    ["configuration with configuration", Boolean(second), { a: newest, b: newest, ad: "", bd: "", ac: plain, bc: second }],
-    ["torch version with torch version", versions.length > 1, { a: `torch:${versions[versions.length - 2]}`, b: `torch:${versions[versions.length - 1]}`, ad: "", bd: "", ac: "", bc: "" }],
+    ["latest vs previous commit", ids.length > 1, { a: ids[ids.length - 2], b: newest, ad: "", bd: "", ac: "", bc: "" }],
+    ["device vs device", Boolean(other), { a: NEWEST, b: NEWEST, ad: one?.id, bd: other?.id, ac: "", bc: "" }],
+    ["configuration vs configuration", Boolean(second), { a: newest, b: newest, ad: "", bd: "", ac: plain, bc: second }],
+    ["torch version vs torch version", versions.length > 1, { a: `torch:${versions[versions.length - 2]}`, b: `torch:${versions[versions.length - 1]}`, ad: "", bd: "", ac: "", bc: "" }],
   ];
   return found.filter(([, possible]) => possible).map(([text, , changes]) => {
     const button = element("button", { type: "button" }, text);
@@ -157,20 +157,20 @@ async function snapshotOf(site, name, device) {
   if (name === NEWEST && site.snapshots.length) return site.snapshots[site.snapshots.length - 1].id;
   const wanted = name.startsWith("torch:") ? name.slice(6) : null;
   const found = site.snapshots.findLast(({ id, torch_version: version }) => (wanted === null ? id === name : release(version) === wanted));
-  if (!found) throw new Error(`There is no snapshot ${visible(name)} in this site: choose another one.`);
+  if (!found) throw new Error(`This site has no snapshot ${visible(name)}: choose another one.`);
   return found.id;
 }
 
 /** @param {Manifest} site @param {Record<string, string>} state */
 async function compared(site, state) {
   for (const id of [state.ad, state.bd]) {
-    if (id && !site.devices.some((device) => device.id === id)) throw new Error(`There is no device ${visible(id)} in this site: choose another one.`);
+    if (id && !site.devices.some((device) => device.id === id)) throw new Error(`This site has no device ${visible(id)}: choose another one.`);
   }
   const devices = { a: state.ad || state.bd, b: state.bd || state.ad };
   const a = { snapshot: await snapshotOf(site, state.a, devices.a), device: devices.a, configuration: state.ac || state.bc };
   const b = { snapshot: await snapshotOf(site, state.b, devices.b), device: devices.b, configuration: state.bc || state.ac };
   const metric = site.metrics.find(({ name }) => name === state.metric);
-  if (!metric) throw new Error(`There is no metric ${visible(state.metric)} in this site.`);
+  if (!metric) throw new Error(`This site has no metric ${visible(state.metric)}.`);
   const [left, right] = await Promise.all([a, b].map((side) => halves(site, side, metric)));
   const rows = joined(left.found, right.found, a, b, metric.better !== "higher", left.limits);
   const different = differences(site, a, b, left.environments, right.environments);
@@ -278,7 +278,7 @@ function summary(site, a, b, metric, rows) {
   const line = element("p", { class: "mean" });
   if (middle.n) {
     const { text, between } = shown({ ...middle, ratio: middle.mean }, metric);
-    line.append(`Geometric mean ${metric.gain} of B over A: `, element("b", {}, text), `${between && ` ${between}`} over the common set, n ${middle.n}; ${rows.length - middle.n} left out.`);
+    line.append(`Geometric mean ${metric.gain} of B over A: `, element("b", {}, text), `${between && ` ${between}`} (n ${middle.n}, ${rows.length - middle.n} excluded).`);
   } else line.append("No case has a number on both sides.");
   /** @param {Side} side */
   const named = (side) => {
@@ -296,8 +296,8 @@ function groups(rows, metric) {
   const differing = rows.filter(({ word }) => word === "better" || word === "worse");
   const oneSided = rows.filter(({ word }) => word === "onlya" || word === "onlyb");
   const found = [];
-  if (differing.length) found.push(element("h3", {}, "What differs, the largest factor first"), tableOf(differing, metric, "What differs"));
-  else found.push(element("p", {}, "Nothing differs by more than it does by itself."));
+  if (differing.length) found.push(element("h3", {}, "Significant differences, largest factor first"), tableOf(differing, metric, "Significant differences"));
+  else found.push(element("p", {}, "No significant differences."));
   if (oneSided.length) found.push(element("h3", {}, "Passes on one side only"), tableOf(oneSided, metric, "Passes on one side only"));
   for (const [word, title] of /** @type {[Word, string][]} */ ([["undecided", "Undecided"], ["unchanged", "Unchanged"]])) {
     const members = rows.filter((row) => row.word === word);
@@ -309,7 +309,7 @@ function groups(rows, metric) {
     for (const { why } of apart) counts.set(why, (counts.get(why) ?? 0) + 1);
     const ordered = [...counts].sort((x, y) => y[1] - x[1] || order(x[0], y[0]));
     const list = element("ul", {}, ...ordered.map(([why, count]) => element("li", {}, element("b", {}, String(count)), ` ${why}`)));
-    found.push(element("h3", {}, "Not comparable, with the reason"), list, folded(`All ${apart.length}`, () => tableOf(apart, metric, "Not comparable")));
+    found.push(element("h3", {}, "Not comparable, by reason"), list, folded(`All ${apart.length}`, () => tableOf(apart, metric, "Not comparable")));
   }
   return found;
 }
@@ -345,7 +345,7 @@ function tableOf(rows, metric, label) {
   const add = () => {
     body.append(...rows.slice(shown, shown + AT_ONCE).map((row) => line(row, metric, numeric)));
     shown = Math.min(rows.length, shown + AT_ONCE);
-    more.textContent = `Show more: ${rows.length - shown} are left`;
+    more.textContent = `Show more (${rows.length - shown})`;
     more.hidden = shown === rows.length;
   };
   more.addEventListener("click", add);
@@ -400,7 +400,7 @@ function differences(site, a, b, left, right) {
       if (x[key] !== y[key]) rows.push([one === two ? one : `${one} → ${two}`, key, x[key] ?? "not recorded", y[key] ?? "not recorded"]);
     }
   }
-  if (!rows.length) return element("p", { class: "muted" }, "Both environments say the same, or nothing.");
+  if (!rows.length) return element("p", { class: "muted" }, "No recorded difference between the environments.");
   const head = element("tr", {}, ...["device", "fact", "A", "B"].map((title) => element("th", { scope: "col" }, title)));
   const body = element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((text) => element("td", {}, factOf(row[1], text))))));
   const table = element("table", { class: "plain" }, element("thead", {}, head), body);

@@ -125,7 +125,7 @@ export class Controls {
   makeBaselines() {
     const label = element("label", { textContent: "Baseline " });
     const bases = element("select");
-    bases.append(element("option", { value: "", textContent: "of this page" }));
+    bases.append(element("option", { value: "", textContent: "default" }));
     for (const { device, configuration, anchor } of this.columns) {
       bases.append(element("option", { value: anchor, textContent: `${device} · ${configuration}` }));
     }
@@ -138,7 +138,7 @@ export class Controls {
   /** What may be asked, loaded when somebody wants to know it. */
   makeHelp() {
     const help = element("details", { className: "query-help" });
-    help.append(element("summary", { textContent: "How to ask" }));
+    help.append(element("summary", { textContent: "Query syntax" }));
     help.addEventListener("toggle", async () => {
       try {
         const { examples } = await import("./query_help.js").catch(absent("query_help.js"));
@@ -147,7 +147,7 @@ export class Controls {
           this.input.focus();
         }));
       } catch (error) {
-        miss(`How to ask cannot be told: ${error instanceof Error ? error.message : error}.`);
+        miss(`Query syntax is unavailable: ${error instanceof Error ? error.message : error}.`);
       }
     }, { once: true });
     return help;

@@ -44,16 +44,16 @@ async function fetched(url, name) {
   try {
     answer = await fetch(url);
   } catch {
-    throw new Error(`${name} cannot be reached: is the server still there?`);
+    throw new Error(`${name} cannot be reached: the server may have stopped`);
   }
-  if (!answer.ok) throw new Error(`${name} is missing from this site (${answer.status}): reload, it may have been rebuilt`);
+  if (!answer.ok) throw new Error(`${name} is missing from this site (${answer.status}): reload, the site may have been rebuilt`);
   let data;
   try {
     data = await answer.json();
   } catch {
-    throw new Error(`${name} is damaged or half deployed: reload in a minute`);
+    throw new Error(`${name} is damaged or incompletely deployed: reload in a minute`);
   }
-  if (data.schema !== SCHEMA) throw new Error(`${name} is of another version of the site: reload this page`);
+  if (data.schema !== SCHEMA) throw new Error(`${name} belongs to another version of the site: reload this page`);
   return data;
 }
 

@@ -76,7 +76,7 @@ class Matrix {
       for (const kind of ["focusin", "pointerover"]) this.table.removeEventListener(kind, wake);
       import("./tip.js").catch(absent("tip.js")).then(
         ({ makeTip }) => makeTip(this.table, this.columns, this.rows),
-        (error) => miss(`What is known of a cell is not shown beside it: ${words(error)}. Each cell leads to its case.`),
+        (error) => miss(`Details of a cell are unavailable here: ${words(error)}. Click the cell for its case.`),
       );
     };
     for (const kind of ["focusin", "pointerover"]) this.table.addEventListener(kind, wake);
@@ -120,7 +120,7 @@ class Matrix {
     this.carry(found.q ?? "");
     this.squeeze(found.view === "compact");
     if (found.sort || found.base || found.fold) {
-      await this.learn().catch((error) => miss(`Rows can neither be sorted nor folded nor compared with a baseline: ${words(error)}.`));
+      await this.learn().catch((error) => miss(`Sorting, folding and baselines are unavailable: ${words(error)}.`));
       found = state.read();
     }
     if (found.fold && !this.foldCells) {
@@ -185,7 +185,7 @@ class Matrix {
       if (turn !== this.turn) return;
       const mistake = error instanceof Error && error.name === "QueryError";
       const at = mistake ? /** @type {import("./query.js").QueryError} */ (error).at : 0;
-      this.complain(mistake ? `At character ${at + 1}: ${words(error)}.` : `The query cannot be answered: ${words(error)}.`);
+      this.complain(mistake ? `At character ${at + 1}: ${words(error)}.` : `The query failed: ${words(error)}.`);
     }
   }
 
@@ -304,7 +304,7 @@ class Matrix {
       const chosen = { anchor: this.base, name: this.baseName() };
       await showMeans(this.table, orders, chosen, this.columns.map(({ anchor }) => anchor), () => turn === this.averages);
     } catch (error) {
-      this.controls.tell(`The means cannot be loaded, and those beneath are of all rows: ${words(error)}.`);
+      this.controls.tell(`The means below are of all rows, because others cannot be loaded: ${words(error)}.`);
     }
   }
 }

@@ -71,8 +71,8 @@ export async function showMeans(table, orders, chosen, columns, wanted) {
     const { text, beside, out } = columnMean(shard, orders, column, chosen.anchor || (cells[i].dataset.to ?? ""));
     const small = document.createElement("i");
     small.textContent = beside;
-    cells[i].replaceChildren(text || "no number", small);
-    items[i].textContent = `${text || "no number"}${beside && ` ${beside}`}${out && `; left out: ${out}`}`;
+    cells[i].replaceChildren(text || "–", small);
+    items[i].textContent = `${text || "– (too few comparable models)"}${beside && ` ${beside}`}${out && `; excluded: ${out}`}`;
   });
 }
 

@@ -82,8 +82,8 @@ class Parser {
       const at = this.at;
       const ended = at >= this.text.length || this.text[at] === ")";
       const word = ended ? "" : this.join(found.length > 0);
-      if (joint.word && (ended || word)) this.fail(`${joint.word.toUpperCase()} needs a term after it`, joint.at);
-      if (word && !found.length) this.fail(`${word.toUpperCase()} needs a term before it; as a text it goes in quotation marks`, at);
+      if (joint.word && (ended || word)) this.fail(`${joint.word.toUpperCase()} requires a term after it`, joint.at);
+      if (word && !found.length) this.fail(`${word.toUpperCase()} requires a term before it; put the word in quotation marks to search it`, at);
       if (word) {
         joint = { word, at };
         continue;
@@ -100,7 +100,7 @@ class Parser {
   ended(closing, found) {
     const end = this.at >= this.text.length;
     if (end && closing) this.fail("a closing bracket is missing");
-    if (!end && !closing) this.fail("this closing bracket was never opened");
+    if (!end && !closing) this.fail("this closing bracket has no opening bracket");
     if (!end) this.at += 1;
     return found;
   }
@@ -109,7 +109,7 @@ class Parser {
   term() {
     const at = this.at;
     const not = /^(?:[-!](?=[^\s,)])|not\s+(?=[^\s,)]))/i.exec(this.text.slice(at));
-    if (!not && /^(?:[-!]|not)(?=[\s,)]|$)/i.test(this.text.slice(at))) this.fail("not needs a term directly after it; as a text it goes in quotation marks");
+    if (!not && /^(?:[-!]|not)(?=[\s,)]|$)/i.test(this.text.slice(at))) this.fail("not requires a term directly after it; put the word in quotation marks to search it");
     if (!not) return this.atom();
     this.at += not[0].length;
     return { op: "not", of: this.nested(() => this.term()), at };
@@ -145,9 +145,9 @@ class Parser {
     const low = text.toLowerCase();
     if (Object.hasOwn(this.vocabulary.metrics, low)) this.at += /^\s*(?=[<>=])/.exec(this.text.slice(this.at))?.[0].length ?? 0;
     const next = this.text[this.at] ?? "";
-    if (quoted && text === "" && next !== ":") this.fail("nothing stands between these quotation marks", at);
+    if (quoted && text === "" && next !== ":") this.fail("these quotation marks are empty", at);
     if (quoted) return next === ":" ? this.column(text, at) : { op: "text", text: text.toLowerCase(), at };
-    if (text === "") this.fail(`"${next}" cannot stand here`);
+    if (text === "") this.fail(`"${next}" is not allowed here`);
     if (next === "(") return this.call(low, at);
     if (next === ":" && low === "count") return this.countOf(at);
     if (next === ":") return FIELDS.includes(low) ? this.field(low, at) : this.column(text, at);
@@ -180,11 +180,11 @@ class Parser {
   /** @param {string} name @param {number} at @returns {Node} */
   call(name, at) {
     if (!FUNCTIONS.includes(name)) {
-      this.fail(`there is no function "${name}"; there are ${FUNCTIONS.join(", ")}`, at);
+      this.fail(`unknown function "${name}"; available: ${FUNCTIONS.join(", ")}`, at);
     }
     this.at += 1;
     const of = this.nested(() => this.terms(")"));
-    if (of.length === 0) this.fail(`${name}() needs something between its brackets`, at);
+    if (of.length === 0) this.fail(`${name}() requires a term between its brackets`, at);
     if (name === "not") return { op: "not", of: of.length === 1 ? of[0] : { op: "and", of, at }, at };
     if (name === "count") return this.count(of, at);
     if (name === "seq") of.forEach((node) => this.checkStep(node));
@@ -206,7 +206,7 @@ class Parser {
     if (!/^\d{1,6}$/.test(digits) || this.text[this.at] !== "(") this.fail("write count:2(error)", at);
     this.at += 1;
     const of = this.nested(() => this.terms(")"));
-    if (of.length === 0) this.fail("count() needs something between its brackets", at);
+    if (of.length === 0) this.fail("count() requires a term between its brackets", at);
     return { op: "count", of, sign: "=", value: Number(digits), at };
   }
 
@@ -241,19 +241,19 @@ class Parser {
   value(field, at) {
     const start = this.at;
     const { text } = this.word(/[\s,()"|&]/);
-    if (text === "") this.fail(`${field}: needs a value, such as ${field}:${this.known(field)[0] ?? "error"}`, start);
+    if (text === "") this.fail(`${field}: requires a value, such as ${field}:${this.known(field)[0] ?? "error"}`, start);
     if (field === "status") {
       const low = text.toLowerCase();
       if (Object.hasOwn(STATUSES, low)) return { op: "status", letters: STATUSES[low], at };
-      this.fail(`there is no status "${text}"; there are ${Object.keys(STATUSES).join(", ")}`, start);
+      this.fail(`unknown status "${text}"; available: ${Object.keys(STATUSES).join(", ")}`, start);
     }
     const known = this.known(field);
     const value = glob(text);
     if (known.length && !known.some(value)) {
       const likely = known.filter(glob(`*${text}*`));
       const hint = likely.length ? `; ${field}:*${text}* finds ${likely.length === 1 ? likely[0] : `${likely.length} of them`}`
-        : known.length <= 40 ? `; there are ${known.join(", ")}` : "";
-      this.fail(`there is no ${field === "config" ? "configuration" : field} "${text}"${hint}`, start);
+        : known.length <= 40 ? `; available: ${known.join(", ")}` : "";
+      this.fail(`unknown ${field === "config" ? "configuration" : field} "${text}"${hint}`, start);
     }
     return { op: "field", field, value, at };
   }
@@ -272,10 +272,10 @@ class Parser {
     const { devices, configurations } = this.vocabulary;
     if (!devices.some(glob(device))) {
       const known = [...FIELDS, ...devices].join(", ");
-      this.fail(`"${name}" is neither a field nor a device here; there are ${known}`, at);
+      this.fail(`"${name}" is neither a field nor a device; available: ${known}`, at);
     }
     if (!configurations.some(glob(configuration))) {
-      this.fail(`there is no configuration "${configuration}"; there are ${configurations.join(", ")}`, at);
+      this.fail(`unknown configuration "${configuration}"; available: ${configurations.join(", ")}`, at);
     }
     /** @type {Node[]} */
     const of = [];
@@ -291,11 +291,11 @@ class Parser {
   said(name) {
     const start = this.at;
     if (start >= this.text.length || /[\s,)]/.test(this.text[start])) {
-      this.fail(`${name}: needs a status, a mark or a comparison, such as ${name}:error`, start);
+      this.fail(`${name}: requires a status, a mark or a comparison, such as ${name}:error`, start);
     }
     const of = this.nested(() => this.term());
-    if (of.op === "text") this.fail(`"${of.text}" is no status and no mark, such as error or flaky`, start);
-    if (of.op === "column") this.fail("one device cannot be of another: a space goes between two terms", start);
+    if (of.op === "text") this.fail(`"${of.text}" is neither a status nor a mark, such as error or flaky`, start);
+    if (of.op === "column") this.fail("a device cannot follow another device: put a space between two terms", start);
     return of;
   }
 
@@ -304,7 +304,7 @@ class Parser {
     if (!Object.hasOwn(this.vocabulary.metrics, metric)) {
       const known = Object.keys(this.vocabulary.metrics).join(", ");
       if (FIELDS.includes(metric)) this.fail(`a field takes a colon, such as ${metric}:${this.known(metric)[0] ?? "error"}`, this.at);
-      this.fail(`there is no metric "${metric}"${known ? `; there are ${known}` : ""}`, at);
+      this.fail(`unknown metric "${metric}"${known ? `; available: ${known}` : ""}`, at);
     }
     const units = UNITS[this.vocabulary.metrics[metric]] ?? {};
     const sign = this.sign();
@@ -317,7 +317,7 @@ class Parser {
     const factor = suffix === "" ? 1 : Object.hasOwn(units, suffix) ? units[suffix] : null;
     if (factor === null) {
       const known = Object.keys(units).join(", ");
-      this.fail(`"${found[2]}" is no unit of ${metric}${known ? `; there are ${known}` : ""}`, start);
+      this.fail(`"${found[2]}" is not a unit of ${metric}${known ? `; available: ${known}` : ""}`, start);
     }
     return { op: "metric", metric, sign, value: Number(found[1]) * factor, at };
   }
@@ -338,8 +338,8 @@ class Parser {
  * @returns {Node}
  */
 export function parse(text, vocabulary) {
-  if (text.length > LONGEST) throw new QueryError(`a query has ${LONGEST} characters at most`, LONGEST);
+  if (text.length > LONGEST) throw new QueryError(`a query has at most ${LONGEST} characters`, LONGEST);
   const of = new Parser(text, vocabulary).terms("");
-  if (!of.length && text.trim()) throw new QueryError("a comma separates terms, and there is none", 0);
+  if (!of.length && text.trim()) throw new QueryError("a comma requires terms around it", 0);
   return { op: "and", of, at: 0 };
 }

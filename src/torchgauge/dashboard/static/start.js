@@ -47,7 +47,7 @@ function lacks(link) {
 function styles() {
   for (const link of /** @type {NodeListOf<HTMLLinkElement>} */ (document.querySelectorAll('link[rel="stylesheet"]'))) {
     const name = link.href.split("/").at(-1);
-    if (lacks(link)) miss(`This page lacks a part of its style: static/${name} is missing from this site.`);
+    if (lacks(link)) miss(`A style sheet is missing from this site: static/${name}.`);
   }
 }
 
@@ -55,7 +55,7 @@ const own = /** @type {NodeListOf<HTMLScriptElement>} */ (document.querySelector
 document.getElementById("late")?.remove();
 for (const name of [...own].flatMap((script) => (script.dataset.start ?? "").split(" "))) {
   import(`./${name}.js`).catch(absent(`${name}.js`)).catch((/** @type {Error} */ error) =>
-    miss(`A part of this page does not work: ${error.message}. What is written here stays readable.`));
+    miss(`A part of this page does not work: ${error.message}. The rest of the page remains readable.`));
 }
 if (document.readyState === "complete") styles();
 else addEventListener("load", styles);

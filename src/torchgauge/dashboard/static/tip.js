@@ -75,7 +75,7 @@ export function makeTip(table, columns, rows) {
       const each = column.folds.map((at) => `${columns[at].configuration}: ${ownText(row, at)}`);
       return write([`${name} on ${column.device}`, ...each]);
     }
-    if (letterOf(cell) === ".") return write([...head, "Nobody planned this combination."]);
+    if (letterOf(cell) === ".") return write([...head, "This combination was not planned."]);
     write([...head, "Loading …"]);
     const known = await facts(line.order, column, metric);
     if (shown === cell) write([...head, ...known]);
@@ -117,22 +117,22 @@ async function facts(order, column, metric) {
     const place = order * found.columns.length + found.columns.indexOf(column.anchor);
     const at = found.at[place];
     lines.push(visible(found.texts[found.reason[place]] ?? ""));
-    lines.push(at === null ? "Never started." : `Measured ${moment(at)}`);
+    lines.push(at === null ? "Not started." : `Measured ${moment(at)}`);
     lines.push(found.torch[place] < 0 ? "" : `torch ${visible(found.texts[found.torch[place]])}`);
   } catch (error) {
-    lines.push(`Reason, age and build are not known here: ${error instanceof Error ? error.message : error}.`);
+    lines.push(`Reason, age and build are unavailable: ${error instanceof Error ? error.message : error}.`);
   }
   if (!metric) return lines;
   try {
     const shard = await loadMetric(metric);
     const place = order * shard.columns.length + shard.columns.indexOf(column.anchor);
     const value = shard.median[place], half = shard.half[place];
-    const interval = half === null ? "no interval, fewer than 6 samples" : `${spread(half)}, half of the 95 % interval`;
+    const interval = half === null ? "no interval: fewer than 6 samples" : `${spread(half)} (half of the 95 % interval)`;
     const name = metric.replaceAll("_", " ");
-    if (shard.apart[place]) lines.push(`${name}: ${shard.apart[place]}, apart from all others`);
+    if (shard.apart[place]) lines.push(`${name}: ${shard.apart[place]}, excluded from means and ratios`);
     else if (typeof value === "number") lines.push(`${name} ${quantity(value, null, null, shard.unit)} ${interval}`);
   } catch (error) {
-    lines.push(`The interval is not known here: ${error instanceof Error ? error.message : error}.`);
+    lines.push(`The interval is unavailable: ${error instanceof Error ? error.message : error}.`);
   }
   return lines;
 }

@@ -22,8 +22,8 @@ async function start(host) {
   const metrics = (host.dataset.metrics ?? "").split(" ").filter(Boolean);
   const body = element("div");
   const bar = element("div", { class: "controls" });
-  const hint = element("p", { class: "muted" }, "Choose a device here, or a drawing below.");
-  host.append(element("h2", {}, "Draw"), bar, hint, body);
+  const hint = element("p", { class: "muted" }, "Pick a device, or a chart below.");
+  host.append(element("h2", {}, "Chart"), bar, hint, body);
   host.hidden = false;
   document.getElementById("scripts")?.remove();
 
@@ -71,14 +71,15 @@ async function start(host) {
 function controls(site, metrics, state, go) {
   const suites = [...new Set(/** @type {{models?: {suite: string}[]}} */ (site).models?.map(({ suite }) => suite) ?? [])];
   const plain = (/** @type {string} */ value) => ({ value, text: value });
-  const epochs = site.epochs.map(({ epoch, first, last }) => ({ value: String(epoch), text: `${first.slice(0, 10)} to ${last.slice(0, 10)}` }));
+  // A chart spans an epoch and the one before it.
+  const epochs = site.epochs.map(({ epoch, last }, at, all) => ({ value: String(epoch), text: `${all[Math.max(0, at - 1)].first.slice(0, 10)} to ${last.slice(0, 10)}` }));
   const newest = epochs.length ? epochs[epochs.length - 1].value : "";
   return [
     choice("device", [{ value: "", text: "choose" }, ...site.devices.map(({ id, name }) => ({ value: id, text: name }))], state.device ?? "", (device) => go({ device })),
     choice("configuration", [{ value: "", text: "all" }, ...site.configurations.map(({ name }) => plain(name))], state.configuration ?? "", (configuration) => go({ configuration })),
     choice("suite", [{ value: "", text: "all together" }, ...suites.map(plain)], state.suite ?? "", (suite) => go({ suite })),
     choice("metric", metrics.map((value) => ({ value, text: value.replaceAll("_", " ") })), state.metric || metrics[0], (metric) => go({ metric })),
-    choice("epoch", epochs.reverse(), state.epoch || newest, (epoch) => go({ epoch: epoch === newest ? "" : epoch })),
+    choice("dates", epochs.reverse(), state.epoch || newest, (epoch) => go({ epoch: epoch === newest ? "" : epoch })),
   ];
 }
 
@@ -150,9 +151,9 @@ async function figuresOf(site, state, first) {
   const found = [];
   if (means.length) {
     found.push(figure({ title: `${where}: ${metric.replaceAll("_", " ")}, ${wanted?.gain} over the reference${side}`, snapshots, lines: means, unit: "ratio", breaks, one: true }));
-    if (breaks.length) found.push(element("p", { class: "muted" }, "At the dotted line the next epoch begins, with a reference of its own."));
+    if (breaks.length) found.push(element("p", { class: "muted" }, "The dotted line begins the next epoch, which has its own reference."));
   } else {
-    found.push(element("p", { class: "notice" }, `There is no ${metric.replaceAll("_", " ")} of this device, configuration and suite in these epochs: choose another metric or an older epoch.`));
+    found.push(element("p", { class: "notice" }, `No ${metric.replaceAll("_", " ")} of this device, configuration and suite in these dates: choose another metric or older dates.`));
   }
   if (shares.length) found.push(figure({ title: `${where}: share of planned cases that pass`, snapshots, lines: shares, unit: "%", fromZero: true, exact: true }));
   return found;

@@ -90,7 +90,7 @@ def title_of(row: Row, key: ClusterKey | None = None) -> str:
     if key.kind == "crash":
         return first_line(f"{key.parts[0]} in the phase {key.parts[1]}", _TITLE)
     if key.kind == "timeout":
-        return f"the deadline of the phase {key.parts[0]} passed"
+        return f"{key.parts[0]} timed out"
     if key.kind == "oom":
         whose = "on the host" if key.parts[0] == Cause.HOST_LIMIT.value else "on the device"
         return f"memory ran out {whose} in the phase {key.parts[1]}"
