@@ -90,7 +90,8 @@ Answer = Callable[[Reader], str]
 
 def broke(reader: Reader) -> str:
     """The causes under the device's heading on the page of regressions."""
-    reader.click(f".devices tr:has(th:has-text({json.dumps(reader.device)})) a[href^='regressions.html#night-broke']")
+    row = f".devices tr:has(th:has-text({json.dumps(reader.device)}))"
+    reader.click(f"{row} a[href^='regressions.html#night-broke']")
     return reader.see(rf"{reader.device}: models \(\d+\) \d+\S \S+.{{0,60}}")
 
 
