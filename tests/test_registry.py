@@ -64,7 +64,7 @@ def test_plugin_cannot_silently_replace_a_built_in(tmp_path: Path) -> None:
     """Two plugins of one name are an error that names both."""
     install(tmp_path, "impostor", "timm = impostor:SUITE")
     said = ask(tmp_path, "registry.load('torchgauge.suites', 'timm')")
-    assert "two plugins are called 'timm'" in said
+    assert "have the name 'timm'" in said
     assert "impostor:SUITE" in said
     assert ask(tmp_path, "registry.load('torchgauge.suites', 'toy').name").strip() == "toy"
 
@@ -83,7 +83,7 @@ BAD = {
     "klass": ("class SUITE: pass", "is a class, not an instance"),
     "other": (
         "from torchgauge.suites.toy.suite import SUITE; print('not an answer')",
-        "calls itself 'toy'",
+        "has another name in its code: 'toy'",
     ),
 }
 

@@ -28,8 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         DEVICE,
         metavar="NAME",
-        help="device of torchgauge's checks, for example cuda or cuda.1 (index 1); tests that use the "
-        "fixture `torchgauge` accept a list such as cpu,cuda, or `all` for each device that is present",
+        help="device of torchgauge's checks: NAME or NAME.INDEX; tests with the fixture `torchgauge` run on "
+        "each device of a comma-separated list, or with `all` on each device of this machine",
     )
     group.addoption(
         STORE, metavar="FOLDER", help="store to which the results of the session are written, as one run"
@@ -117,5 +117,5 @@ def torchgauge_context(torchgauge_session: Any) -> CheckContext:
     from torchgauge.suites.conformance.check_context import CheckContext
 
     if torchgauge_session.torch_device is None:
-        pytest.skip(f"device {torchgauge_session.name!r} does not run torch")
+        pytest.skip(f"device {torchgauge_session.name!r} has no torch device type")
     return CheckContext(torchgauge_session)

@@ -83,7 +83,7 @@ def load(group: str, name: str) -> Any:
     point, *others = claims[name]
     if others:
         raise InfrastructureError(
-            f"two plugins are called {name!r} in {group}: {point.value} and {others[0].value}",
+            f"two plugins of {group} have the name {name!r}: {point.value} and {others[0].value}",
             hint="uninstall one of the two packages",
         )
     said = f"plugin {name!r} of {group} ({point.value})"
@@ -106,7 +106,7 @@ def _wrong(group: str, name: str, found: Any) -> str:
         return "is a class, not an instance"
     if missing:
         return f"has no {', '.join(missing)}"
-    return f"calls itself {found.name!r}" if found.name != name else ""
+    return f"has another name in its code: {found.name!r}" if found.name != name else ""
 
 
 @contextmanager

@@ -74,14 +74,14 @@ def check_suite(suite: Suite) -> list[str]:
     if not names:
         problems.append("the suite has no models")
     if len(set(names)) != len(names):
-        problems.append("two models share a name")
+        problems.append("two models have the same name")
     if ":" not in suite.builder:
         problems.append(f"builder {suite.builder!r} is not module:function")
     if len(suite.digest) != 16:
         problems.append(f"digest {suite.digest!r} does not consist of 16 hex digits")
     for model in suite.models():
         if any(character in model.name for character in ":@["):
-            problems.append(f"model name {model.name!r} holds a character that separates fields of a case id")
+            problems.append(f"model name {model.name!r} contains a separator of case ids (: @ [)")
         if not model.batch:
             problems.append(f"{model.name} offers no mode")
     return problems

@@ -25,5 +25,5 @@ def user_cache() -> Path:
     folder.mkdir(exist_ok=True, mode=0o700)
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
-        raise InfrastructureError(f"{folder} is not a private folder of this user", hint="set HOME")
+        raise InfrastructureError(f"{folder} is not a folder that only you can access", hint="set HOME")
     return folder

@@ -131,7 +131,7 @@ def test_outputs_outside_a_step_are_refused(here, process, monkeypatch):
     """``--github`` without the runner's file says what to leave out."""
     monkeypatch.delenv("GITHUB_OUTPUT")
     done = process("ci", "plan", "--github")
-    assert (done.returncode, "leave --github out" in done.stderr) == (2, True)
+    assert (done.returncode, "leave out --github" in done.stderr) == (2, True)
 
 
 def test_jobs_are_sized_by_what_a_store_remembers(here, invoke, store):

@@ -227,7 +227,7 @@ def test_a_job_that_runs_out_of_time_hands_in_what_it_has(
         ((NOOP,), "fake", ("--pool", "pool", "--shard", "2"), "has no shard 2"),
         ((NOOP.replace("noop", "nop"),), "fake", ("--pool", "pool"), "unknown model 'nop'"),
         ((NOOP,), "other", ("--pool", "pool"), "pool 'pool' has other"),
-        ((), "fake", ("--pool", "pool"), "the shard is empty"),
+        ((), "fake", ("--pool", "pool"), "the shard has no cases"),
     ],
 )
 def test_a_shard_that_cannot_be_run_says_so_and_writes_nothing(  # noqa: PLR0917

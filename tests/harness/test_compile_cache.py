@@ -201,7 +201,7 @@ def test_a_user_without_a_home_has_a_private_folder_among_temporary_files(
     else:
         folder.mkdir()
         folder.chmod(0o777)
-    with pytest.raises(InfrastructureError, match=f"{folder} is not a private folder"):
+    with pytest.raises(InfrastructureError, match=f"{folder} is not a folder that only you can access"):
         default_folder()
 
 

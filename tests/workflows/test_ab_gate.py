@@ -126,7 +126,7 @@ def test_torchgauge_yml_says_what_to_measure_where(step) -> None:
     [
         (
             ("toy", "--pool", "Not A Pool", "--device", "fake", "--base", "a", "--head", "b"),
-            "not the name of a pool",
+            "is not a valid name of a pool",
         ),
         (("--pool", "cpu", "--device", "fake", "--base", "a", "--head", "b"), "no suite"),
         (("toy", "--pool", "cpu", "--base", "a", "--base-python", "b", "--head", "c"), "both given"),
@@ -203,7 +203,7 @@ def test_a_side_that_is_a_checkout_has_what_its_pool_installs(tmp_path) -> None:
     ("command", "where", "said"),
     [
         ("echo no such wheel; false; true", "checkout", "no such wheel"),
-        ("true", "gone", "gone is not there"),
+        ("true", "gone", "gone does not exist"),
     ],
 )
 def test_a_build_that_cannot_be_made_says_why(tmp_path, command, where, said) -> None:

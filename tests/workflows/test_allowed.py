@@ -48,7 +48,7 @@ def test_a_command_needs_a_role_that_may_write_whatever_the_pool_trusts(trust) -
     }
     assert {role for role, outcome in outcomes.items() if outcome.allowed} == WRITERS
     assert {outcome.reason for role, outcome in outcomes.items() if role not in WRITERS} == {
-        "the author of the comment is not a person who may push to this repository"
+        "the author of the comment has no push permission for this repository"
     }
 
 
@@ -192,7 +192,7 @@ def test_a_stranger_s_comment_runs_nothing_on_any_pool(tmp_path, github, pool) -
     }
     assert {by for (by, _), answer in told.items() if answer["allowed"]} == {"reviewer"}
     reasons = {answer["reason"] for (by, _), answer in told.items() if by == "reviewer"}
-    assert reasons == {"somebody who may push has named this commit"}
+    assert reasons == {"a user with push permission approved this commit in a comment"}
 
 
 def test_a_bot_lets_nothing_run_whatever_its_role(tmp_path, github) -> None:

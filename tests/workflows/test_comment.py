@@ -79,7 +79,7 @@ def test_a_fork_s_run_becomes_one_comment_and_one_check_run(tmp_path, github) ->
     ours = f"{host}/owner/project"
     base = f"Base [`{BASE[:12]}`]({ours}/commit/{BASE}) of [`main`]({ours}/tree/main)"
     head = f"[`{SHA[:12]}`]({host}/{FORK}/commit/{SHA}) of [`topic`]({host}/{FORK}/tree/topic)"
-    assert f"{base}, head {head}, measured by turns on one machine ([run](" in text
+    assert f"{base}, head {head}, measured alternately on one machine ([run](" in text
     assert "secrets.TOKEN" not in text + done.output  # the title of the pull request is not looked at
     assert [(each["conclusion"], each["head_sha"]) for each in github.check_runs] == [("failure", SHA)]
     assert comment(tmp_path, artifacts=tmp_path / "artifacts").exit_code == 0
@@ -188,8 +188,8 @@ def test_without_the_one_pull_request_nothing_is_written(tmp_path, github, pulls
     ("changes", "said"),
     [
         ({"event": "push"}, "not for a pull request"),
-        ({"path": ".github/workflows/evil.yml"}, "another workflow file"),
-        ({"name": "another"}, "another workflow file or name"),
+        ({"path": ".github/workflows/evil.yml"}, "not of the gate's workflow file"),
+        ({"name": "another"}, "not of the gate's workflow file and name"),
         ({"conclusion": "skipped"}, "every job of the run was skipped"),
         ({"conclusion": "action_required"}, "waits for approval"),
         ({"status": "in_progress"}, "not ended"),

@@ -50,7 +50,7 @@ def test_a_value_of_several_lines_is_refused(tmp_path, value):
 @pytest.mark.parametrize("name", ["", "a b", "a=b", "a\nb", "1a", "a<<b"])
 def test_a_name_that_is_none_is_refused(tmp_path, name):
     """Names are words."""
-    with pytest.raises(ValueError, match="not the name"):
+    with pytest.raises(ValueError, match="not a valid name"):
         files.set_output(name, "x", {"GITHUB_OUTPUT": str(tmp_path / "output")})
 
 
@@ -73,7 +73,7 @@ def test_a_summary_is_cut_with_a_notice(tmp_path):
         assert files.add_summary("\n".join(["- é line"] * 60_000), environ)
     data = path.read_bytes()
     assert len(data) <= files.SUMMARY_LIMIT
-    assert data.decode().rstrip().endswith("does not fit into a step's summary.")
+    assert data.decode().rstrip().endswith("exceeds GitHub's limit for the summary of a step.")
 
 
 def test_an_annotation_is_one_line():

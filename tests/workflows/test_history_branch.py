@@ -274,7 +274,7 @@ def test_a_git_that_is_too_old_is_said(
     old.write_text(f"#!/bin/sh\necho {said}\n")
     old.chmod(0o755)
     monkeypatch.setenv("PATH", str(old.parent))
-    with pytest.raises(InfrastructureError, match=r"cannot take a token from its (?s:.*)2\.31 or later"):
+    with pytest.raises(InfrastructureError, match=r"cannot read a token from the (?s:.*)2\.31 or later"):
         history.fetch(tmp_path / "history")
 
 
@@ -283,7 +283,7 @@ def test_a_missing_git_is_said(
 ) -> None:
     """A container may have none."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InfrastructureError, match=r"git is not on the path(?s:.*)install git"):
+    with pytest.raises(InfrastructureError, match=r"git is not installed or on PATH(?s:.*)install git"):
         history.fetch(tmp_path / "history")
 
 
@@ -311,5 +311,5 @@ def test_an_environment_of_no_runner_is_refused(changes: dict[str, str], words: 
 )
 def test_a_name_that_is_no_branch_s_is_refused(branch: str) -> None:
     """It would be an option, or more than one branch."""
-    with pytest.raises(UsageError, match="not the name of a branch"):
+    with pytest.raises(UsageError, match="is not a valid name of a branch"):
         HistoryBranch.from_environment(branch, {"GITHUB_REPOSITORY": NAME})

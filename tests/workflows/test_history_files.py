@@ -99,7 +99,7 @@ def pipe(folder: Path) -> None:
 def test_a_setting_a_link_or_a_pipe_is_taken_for_hostile(history: Path, collected: Path, spoil) -> None:
     """Before the first file is copied."""
     spoil(collected)
-    with pytest.raises(UsageError, match="hidden or is not a plain file"):
+    with pytest.raises(UsageError, match="hidden or not a regular file"):
         add_files(collected, history)
     assert (history / "store.json").read_text() == "old"
     assert sorted(path.name for path in history.iterdir()) == [".git", "kept.json", "store.json"]

@@ -252,12 +252,12 @@ PROJECT = '[project]\nname = "x"\nversion = "1"\n'
 @pytest.mark.parametrize(
     ("files", "more", "lacks"),
     [
-        ({}, "", ["a project for pip"]),
+        ({}, "", ["a project that pip can install"]),
         ({"pyproject.toml": PROJECT}, "", []),
         ({"setup.py": ""}, "", []),
-        ({"pyproject.toml": "[tool.x]\n"}, "", ["a project for pip"]),
-        ({"pyproject.toml": "no TOML"}, "", ["a project for pip"]),
-        ({"pyproject.toml": PROJECT}, "gate: {policy: ci/policy.yml}\n", ["ci/policy.yml: gate.policy"]),
+        ({"pyproject.toml": "[tool.x]\n"}, "", ["a project that pip can install"]),
+        ({"pyproject.toml": "no TOML"}, "", ["a project that pip can install"]),
+        ({"pyproject.toml": PROJECT}, "gate: {policy: ci/policy.yml}\n", ["ci/policy.yml, required by"]),
     ],
 )
 def test_what_the_repository_lacks_is_said(tmp_path, files, more, lacks):

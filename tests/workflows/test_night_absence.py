@@ -180,7 +180,7 @@ def test_a_pass_without_the_step_times_that_it_had_is_a_gap(store) -> None:
     found = gated(store, 1, [result(case("linear"), None), *map(row, MODELS[1:])])
     assert found.verdict is GateVerdict.INCOMPLETE
     (reason,) = found.reasons
-    assert reason.startswith("incomplete: 1 of the cases that passed lost their latency")
+    assert reason.startswith("incomplete: 1 passing case has no latency")
 
 
 def test_a_case_that_never_was_measured_is_not_missed(store) -> None:
@@ -197,7 +197,7 @@ def test_a_night_of_unsteady_step_times_alone_compared_nothing_and_is_not_green(
     for number in (1, 2):
         found = gated(store, number, [*rows, other])
         assert (found.verdict, found.exit_code) == (GateVerdict.INCOMPLETE, 3)
-        told = "incomplete: no step time was compared: all 4 are unsteady, 4 were not before"
+        told = "incomplete: no step time was compared: all 4 are `unsteady`, 4 were steady before"
         assert found.reasons == (told,)
     assert gated(store, 3, [*rows[:3], row(MODELS[3]), other]).verdict is GateVerdict.PASS
 
@@ -232,7 +232,7 @@ def test_a_scenario_that_is_measured_for_another_metric_is_looked_for_by_that(tm
 
     assert gated(fresh, 0, rows()).verdict is GateVerdict.PASS
     found = gated(fresh, 1, rows(**UNSTEADY))
-    told = "incomplete: no step time was compared: all 4 are unsteady, 4 were not before"
+    told = "incomplete: no step time was compared: all 4 are `unsteady`, 4 were steady before"
     assert (found.verdict, found.reasons) == (GateVerdict.INCOMPLETE, (told,))
 
 
@@ -251,7 +251,7 @@ def test_a_pass_without_what_its_scenario_is_measured_for_is_no_green_night(tmp_
     assert gated(fresh, 0, [*had, *beside]).verdict is GateVerdict.PASS
     lost = [words_row(MODELS[0], None), *had[1:]]
     found = gated(fresh, 1, [*lost, *(result(case(model), 1e-3) for model in MODELS)])
-    told = "incomplete: 1 of the cases that passed lost their throughput: "
+    told = "incomplete: 1 passing case has no throughput, unlike earlier: "
     assert (found.verdict, found.reasons) == (GateVerdict.INCOMPLETE, (told + lost[0].case_id,))
 
 

@@ -122,7 +122,7 @@ def test_a_summary_stays_below_its_limit(tmp_path) -> None:
     found = nightly_gate(replace(found_in(store_of(tmp_path, rows[0])), failures=clusters(rows)))
     text = gate_summary(found, 20_000)
     assert len(text.encode()) <= 20_000
-    assert text.rstrip().endswith("the JSON of the gate has all of it.")
+    assert text.rstrip().endswith("`torchgauge ci gate --json` prints everything.")
     assert len(gate_summary(found).encode()) <= 1 << 20
 
 

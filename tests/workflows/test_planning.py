@@ -70,7 +70,7 @@ def test_a_pool_without_a_case_is_planned_as_empty_and_said():
     assert ([pool.name for pool in plan.pools], plan.empty) == (["one"], ("two",))
     assert plan.told_of == {"one", "two"}
     (note,) = planning.notes_of(plan, CONFIG)
-    assert note.startswith("pool two: no case is planned for it")
+    assert note.startswith("pool two: no case is planned, since")
     assert "Left out on request: `two`." in planning.summary_of(replace(plan, empty=(), left_out=("two",)))
 
 
@@ -227,5 +227,5 @@ def test_a_job_of_other_tolerances_measures_nothing(tmp_path, monkeypatch):
         "tolerance_for",
         lambda *asked: replace(before(*asked), absolute=0.5),
     )
-    with pytest.raises(UsageError, match="tolerances or models, are others"):
+    with pytest.raises(UsageError, match="tolerances or models of this torchgauge differ"):
         shard_campaign(job, RunSettings(), **arguments)

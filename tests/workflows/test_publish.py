@@ -119,7 +119,7 @@ def test_a_truncated_history_file_is_refused(night: Night) -> None:
     data = json.loads(whole)
     del data["runs"][night.run_id(1, 1)]
     guard.write_text(json.dumps(data))
-    with pytest.raises(DataFileError, match="does not match its own digest"):
+    with pytest.raises(DataFileError, match="does not match the digest in the file"):
         read_state(guard)
 
 

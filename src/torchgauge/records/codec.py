@@ -75,7 +75,7 @@ def to_plain(value: Any) -> Any:
         return [to_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): to_plain(item) for key, item in value.items()}
-    raise TypeError(f"{type(value).__name__} does not cross a process or a file")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def from_plain(cls: type[Record], data: Any, path: str = "") -> Record:
@@ -225,7 +225,7 @@ def _enum_decoder(kind: type[Enum]) -> Decoder:
             return kind(data)
         except ValueError:
             known = ", ".join(str(item.value) for item in kind)
-            raise RecordError(f"{data!r} is none of {known}") from None
+            raise RecordError(f"{data!r} is not one of {known}") from None
 
     return decode
 
@@ -236,7 +236,7 @@ def _float(data: Any) -> float:
     try:
         return float(data)
     except OverflowError as error:
-        raise RecordError("expected a number that a float can hold") from error
+        raise RecordError("expected a number in the range of a float") from error
 
 
 def _checked(kind: type) -> Decoder:

@@ -27,9 +27,9 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if bool(self.samples) == bool(self.absent):
-            raise ValueError(f"{self.metric}: samples or the reason of their absence, never both or neither")
+            raise ValueError(f"{self.metric}: needs either samples or the reason why there are none")
         if not math.isfinite(sum(each * each for each in self.samples)):
-            raise ValueError(f"{self.metric}: a non-finite sample; a missing value is a reason")
+            raise ValueError(f"{self.metric}: a sample is not finite; pass a reason for a missing value")
         if self.blocks and len(self.blocks) != len(self.samples):
             raise ValueError(
                 f"{self.metric}: {counted(len(self.blocks), 'block')} "

@@ -48,10 +48,10 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     for item in text.split(","):
         match = _RANGE.fullmatch(item.strip())
         if match is None or (match[2] is not None and int(match[2]) < int(match[1])):
-            raise CpuListError(f"{text!r} is not a list of CPUs")
+            raise CpuListError(f"{text!r} is not a list of CPUs such as 0-3,8")
         named += int(match[2] or match[1]) - int(match[1]) + 1
         if named > MOST_CPUS:
-            raise CpuListError(f"{text[:40]!r} names more than {MOST_CPUS:,} CPUs")
+            raise CpuListError(f"{text[:40]!r} lists more than {MOST_CPUS:,} CPUs")
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return tuple(sorted(found))
 

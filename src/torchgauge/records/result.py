@@ -193,4 +193,4 @@ class Result:
 def check_cause(status: Status, cause: Cause | None) -> None:
     """Raise ``ValueError`` where ``cause`` is not one that ``status`` may carry."""
     if cause is not None and cause not in CAUSES_OF.get(status, frozenset()):
-        raise ValueError(f"status {status.value!r} cannot carry the cause {cause.value!r}")
+        raise ValueError(f"status {status.value!r} cannot have the cause {cause.value!r}")

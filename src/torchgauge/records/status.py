@@ -124,16 +124,16 @@ asked for, not the model that its name says, or nothing says that its numbers ar
 """
 
 WITHOUT_FACT: Mapping[Modifier, str] = {
-    Modifier.DEGRADED: "not by the requested path",
+    Modifier.DEGRADED: "did not run on the requested path",
     Modifier.OTHER_CAUSE: "has the expected status, but not the expected cause",
-    Modifier.OTHER_MODEL: "not the model that its suite declares",
+    Modifier.OTHER_MODEL: "the model differs from the one that its suite declares",
     Modifier.UNCHECKED: "no result was compared with a reference",
     Modifier.UNSTEADY: "its step times are in doubt",
-    Modifier.FASTER_THAN_PEAK: "its steps take less time than their work needs on the device",
+    Modifier.FASTER_THAN_PEAK: "its steps take less time than the device's peak rates allow",
     Modifier.FLAKY: "another attempt ended differently",
     Modifier.REUSES_OUTPUT: "each call overwrites the result of the call before",
     Modifier.LEAKS: "memory grows with each step",
-    Modifier.TIES: "integers, booleans or a shape differ in values that rounding decides",
+    Modifier.TIES: "integers, booleans or a shape differ where rounding decides them",
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 

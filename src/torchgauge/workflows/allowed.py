@@ -73,13 +73,13 @@ def decide(facts: Facts, pool: str, trust: str) -> Decision:
     if not is_sha(sha):
         return Decision(False, "", "the head of the pull request is unknown")
     if facts.approved_sha and facts.approved_sha != sha:
-        return Decision(False, sha, "a commit was pushed after permission was given, which holds no longer")
+        return Decision(False, sha, "a commit was pushed after the approval, so the approval expired")
     if facts.event_sha and facts.event_sha != sha:
         return Decision(False, sha, "a newer commit is the head of the pull request: see that commit's run")
     if facts.event == "issue_comment":
         return _by_command(facts, pool)
     if facts.event != "pull_request":
-        return Decision(False, sha, "only a pull request or a comment on one can request a pool")
+        return Decision(False, sha, "only events of a pull request or of a comment on one can request a pool")
     if trust == "anyone":
         return Decision(True, sha, f"pool {pool} is open to anyone")
     if facts.author_role in WRITERS:
@@ -100,28 +100,28 @@ def _by_command(facts: Facts, pool: str) -> Decision:
         reason = f"the comment does not begin with the command for pool {pool}: {COMMAND} {pool} COMMIT"
         return Decision(False, sha, reason)
     if facts.actor_role not in WRITERS:
-        reason = "the author of the comment is not a person who may push to this repository"
+        reason = "the author of the comment has no push permission for this repository"
         return Decision(False, sha, reason)
     named = _command(facts.command)["sha"] or ""
     if not is_sha(named):
         return Decision(
-            False, sha, f"name the commit that was read with all its 40 digits: {COMMAND} {pool} COMMIT"
+            False, sha, f"the command needs the reviewed commit with all 40 digits: {COMMAND} {pool} COMMIT"
         )
     if named != sha:
-        return Decision(False, sha, "the commit that was named is not the head of the pull request")
-    return Decision(True, sha, "somebody who may push has named this commit")
+        return Decision(False, sha, "the commit in the comment is not the head of the pull request")
+    return Decision(True, sha, "a user with push permission approved this commit in a comment")
 
 
 def _by_label(facts: Facts, pool: str) -> Decision:
     sha = facts.head_sha
     if not facts.label_put:
-        wanted = f"`{COMMAND} {pool} COMMIT`, or the label {LABEL_PREFIX}{pool}, put again after each push"
+        wanted = f"`{COMMAND} {pool} COMMIT`, or the label {LABEL_PREFIX}{pool}, added again after each push"
         return Decision(False, sha, f"no user with push permission approved this commit: {wanted}")
     if facts.actor_role not in WRITERS:
-        return Decision(False, sha, "whoever added the label is not a person who may push to this repository")
+        return Decision(False, sha, "the user who added the label has no push permission for this repository")
     if not facts.label_there:
-        return Decision(False, sha, "the label was taken off again")
-    return Decision(True, sha, "somebody who may push has put the label on this commit")
+        return Decision(False, sha, "the label was removed")
+    return Decision(True, sha, "a user with push permission added the label for this commit")
 
 
 def _command(body: str) -> dict[str, str | None]:

@@ -55,7 +55,7 @@ class PoolPlan:
                 return shard
         raise UsageError(
             f"pool {self.name!r} has no shard {index}",
-            hint=f"1 to {len(self.shards)}, the range in campaign.json",
+            hint=f"--shard 1 to {len(self.shards)}",
         )
 
 
@@ -115,7 +115,7 @@ def term_of(case: Case, planned: PlannedCase) -> list[object]:
 
 def no_case(pool: str) -> str:
     """That ``pool`` has nothing to run, and what to try."""
-    told = "no case is planned for it: the campaign has no case for its device"
+    told = "no case is planned, since the campaign has no case for its device"
     return f"pool {pool}: {told}; fix `campaign` or `pools` of torchgauge.yml"
 
 
@@ -129,18 +129,18 @@ def read_campaign(path: Path | str, wanted: str = "") -> CampaignPlan:
 
     Raises :class:`DataFileError` where it cannot be trusted.
     """
-    where, hint = str(path), "torchgauge ci plan writes it"
+    where, hint = str(path), "torchgauge ci plan writes this file"
     data = read_object(path, hint)
     if data.get("schema") != CAMPAIGN_SCHEMA:
-        raise DataFileError(where, f"is not a campaign of schema {CAMPAIGN_SCHEMA}", hint="plan it again")
+        raise DataFileError(where, f"does not have schema version {CAMPAIGN_SCHEMA}", hint="plan it again")
     said = data.pop("digest", None)
     plan = as_record(CampaignPlan, data, path, hint)
     if said != plan.digest:
-        raise DataFileError(where, "its digest does not fit its content", hint="plan it again, unedited")
+        raise DataFileError(where, "the digest does not match the content", hint="torchgauge ci plan")
     if wanted and wanted != plan.digest:
         raise DataFileError(
             where,
-            f"is the plan {plan.digest}, and the job that planned the campaign wrote another one",
-            hint="the artifact was replaced by another job: check the run's jobs before you repeat it",
+            f"has the digest {plan.digest}, but the planning job wrote a plan with digest {wanted}",
+            hint="another job replaced the artifact: check the jobs of the run before repeating it",
         )
     return plan

@@ -90,7 +90,7 @@ def artifacts_in(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise UsageError(
-            f"{folder} is not a folder of artifacts", hint="download the artifacts of the run there"
+            f"{folder} is not a folder", hint="download the artifacts of the run into this folder"
         )
     if (folder / MANIFEST).is_file():
         return [folder]
@@ -148,7 +148,7 @@ def _listed(refused: list[Refused], campaign: CampaignPlan) -> list[Refused]:
     ours = sorted(refused, key=lambda each: not each.artifact.startswith(names))
     left = len(refused) - MOST_REFUSALS
     more = counted(left, "artifact was", "artifacts were")
-    words = f"{more} refused beside the {MOST_REFUSALS} that are listed"
+    words = f"{more} refused in addition to the {MOST_REFUSALS} listed"
     return [*ours[:MOST_REFUSALS], Refused(f"{left} others", Reason.TOO_MANY_FILES, words)]
 
 
@@ -161,10 +161,10 @@ def _unlike(whole: Collection, expected: Expected, ended: EndedJobs) -> Iterable
         for shard in pool.shards
         if (how := ended.of(pool.name, shard.index, shard.of))
     ]
-    yield from (f"{words}, although a result set came" if came else words for words, came in told)
+    yield from (f"{words}, although a result set was submitted" if came else words for words, came in told)
     if ended.failed and not (told or whole.missing):
         how = ended.together
-        yield f"the jobs that measure ended as {how}, although each submitted a result set: check the run"
+        yield f"the measuring jobs ended with {how}, although each submitted a result set: check the run"
 
 
 def _newest(
@@ -184,10 +184,7 @@ def _newest(
     for attempt in sorted(by_attempt, reverse=True):
         same = by_attempt[attempt]
         if len({each.valid.digest for each in same}) > 1:
-            words = (
-                f"{counted(len(same), 'different set says', 'different sets say')} "
-                f"that they are attempt {attempt}"
-            )
+            words = f"{counted(len(same), 'set', 'different sets')} have the attempt number {attempt}"
             refused += [Refused(each.artifact, Reason.AMBIGUOUS, words) for each in same]
             continue
         replaced += [_replaced(each, same[0].artifact, "an equal copy") for each in same[1:]]

@@ -57,7 +57,7 @@ def comment_on(api: GitHubApi, found: Gathered, *, name: str, server: str, bot: 
     request = pull_request_of(api, run)
     other = request.base_branch != run.default_branch
     if found.plan.base != (shown_branch(request.base_branch) if other else ""):
-        raise SkippedError("the pull request has another base by now: push its commit anew")
+        raise SkippedError("the base of the pull request changed: push a new commit")
     url = f"{server}/{run.repository}/actions/runs/{run.run_id}"
     body = comment_text(found, name=name, server=server)
     number, edited = _put(api, run, request, body, first=marker(title), bot=bot)

@@ -129,13 +129,13 @@ def parse_config(text: str, file: str = CONFIG_FILE) -> Config:
 def config_of(document: Document) -> Config:
     """The configuration that ``document`` holds; raises :class:`torchgauge.errors.DataFileError`."""
     for path, text in _texts(document.value, "$"):
-        problem = "an expression of GitHub Actions is not allowed: it would be run where the text is used"
+        problem = "an expression of GitHub Actions is not allowed, since GitHub would evaluate it"
         _require(_EXPRESSION not in text, document, path, problem, "write the value itself")
-        problem = f"a character that cannot be seen is in {text!r}"
+        problem = f"{text!r} contains a character that cannot be printed"
         _require(text.isprintable(), document, path, problem, "one line of plain text")
     fields = convert(document, ConfigFields)
     if fields.version != 1:
-        raise refuse(document, "$.version", f"version {fields.version} is not known", "version: 1")
+        raise refuse(document, "$.version", f"version {fields.version} is not supported", "version: 1")
     budget_s = _seconds(document, "$.campaign.budget", fields.campaign.budget)
     pools = tuple(_pool(document, index, each, fields, budget_s) for index, each in enumerate(fields.pools))
     _check_names(document, pools)
@@ -177,24 +177,24 @@ def _require(fine: object, document: Document, path: str, problem: str, hint: st
 
 def _pool(document: Document, index: int, fields: PoolFields, whole: ConfigFields, budget_s: float) -> Pool:
     at, name, device, image = f"$.pools[{index}]", fields.name, fields.device, fields.container
-    hint = "at most 40 of a-z, 0-9 and -, such as card-a"
-    _require(_POOL_NAME.fullmatch(name), document, f"{at}.name", f"{name!r} is not the name of a pool", hint)
-    hint = "one name as torchgauge devices lists it, without an index"
-    _require(_DEVICE.fullmatch(device), document, f"{at}.device", f"{device!r} names no device", hint)
+    hint = "at most 40 characters of a-z, 0-9 and -, such as card-a"
+    _require(_POOL_NAME.fullmatch(name), document, f"{at}.name", f"pool name {name!r} is not valid", hint)
+    hint = "one name from torchgauge devices, without an index"
+    _require(_DEVICE.fullmatch(device), document, f"{at}.device", f"{device!r} is not a device name", hint)
     labels = (fields.runs_on,) if isinstance(fields.runs_on, str) else tuple(fields.runs_on)
-    problem = f"pool {name!r} has no runner labels, so no machine would take its jobs"
+    problem = f"pool {name!r} has no runner labels, so no runner would run its jobs"
     hint = f"runs-on: [self-hosted, tg-{name}] for machines of your own, or [{HOSTED[0]}]"
     _require(labels and all(labels), document, f"{at}.runs-on", problem, hint)
     if (trouble := problem_of(labels, whole.labels)) is not None:
         raise refuse(document, f"{at}.runs-on", trouble.problem, trouble.hint)
-    problem = f"{image!r} names no image of one version, so nights could not be compared"
+    problem = f"{image!r} is not pinned to one version, so nightly runs could not be compared"
     hint = "IMAGE:TAG other than latest, or IMAGE@sha256:..."
     _require(not image or _is_pinned(image), document, f"{at}.container", problem, hint)
     own = fields.budget is not None
     where = f"{at}.budget" if own else "$.campaign.budget"
     if fields.budget is not None:
         budget_s = _seconds(document, where, fields.budget)
-    problem = f"pool {name!r} is on a hosted runner, where a budget above 4.5 hours cannot be kept"
+    problem = f"pool {name!r} is on a hosted runner, where a job cannot have a budget above 4.5 hours"
     hosted = set(labels) <= set(HOSTED)
     hint = "more shards and a smaller budget"
     _require(budget_s <= MAX_HOSTED_S or not hosted, document, where, problem, hint)
@@ -223,21 +223,21 @@ def _check_names(document: Document, pools: tuple[Pool, ...]) -> None:
         earlier = first.setdefault(pool.name, index)
         line = document.line_of(f"$.pools[{earlier}].name")
         problem = f"duplicate pool {pool.name!r}, first on line {line}"
-        hint = "give every pool a name of its own: artifacts and series are named after it"
+        hint = "give every pool a different name: artifacts and series contain the name"
         _require(earlier == index, document, f"$.pools[{index}].name", problem, hint)
     legs = sum(pool.shards for pool in pools)
-    problem = f"the pools have {legs} shards together, and a matrix holds at most {MAX_SHARDS} jobs"
+    problem = f"the pools have {legs} shards in total, but a GitHub matrix has at most {MAX_SHARDS} jobs"
     hint = "fewer shards, or a second file for some of the pools"
     _require(legs <= MAX_SHARDS, document, "$.pools", problem, hint)
 
 
 def _check_rest(document: Document, fields: ConfigFields) -> None:
     branch, url = fields.store.branch, fields.dashboard.base_url
-    problem = f"{branch!r} is not the name of a branch"
+    problem = f"{branch!r} is not a valid name of a branch"
     _require(_BRANCH.fullmatch(branch), document, "$.store.branch", problem, "branch: results")
     hint = "https://OWNER.github.io/REPOSITORY"
     fine = not url or _URL.fullmatch(url)
-    _require(fine, document, "$.dashboard.base-url", f"{url!r} is not an address", hint)
+    _require(fine, document, "$.dashboard.base-url", f"{url!r} is not a URL", hint)
     for name, text in (("at", fields.nightly.at), ("expect-by", fields.nightly.expect_by)):
         problem = f"{text!r} is not a time of day"
         _require(_TIME.fullmatch(text), document, f"$.nightly.{name}", problem, '"06:00", in UTC')

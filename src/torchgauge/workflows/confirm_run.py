@@ -68,8 +68,8 @@ def confirm(
     for place, each in enumerate(suspicions):
         if job.budget_s is not None and place and clock.steady() - begin > job.budget_s:
             tell(
-                "the time is over: "
-                f"{counted(len(suspicions) - place, 'suspicion stays', 'suspicions stay')} open"
+                "the --budget is used up; not measured: "
+                f"{counted(len(suspicions) - place, 'suspected change')}"
             )
             break
         tell(f"confirming {each.series.case_id} {each.moved}")
@@ -93,7 +93,7 @@ def _made(job: ConfirmJob, tell: Callable[[str], None]) -> tuple[dict[str, str],
     for side in job.sides if job.install else ():
         if side.run in builds:
             continue
-        tell(f"making the build of {side.run} in {side.checkout}")
+        tell(f"installing the build of run {side.run} from {side.checkout}")
         folder = job.work / side.run
         try:
             builds[side.run] = str(make_by_command(folder, job.install, side.checkout, side.torch))

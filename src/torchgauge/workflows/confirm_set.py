@@ -110,8 +110,8 @@ def settle(
     for key, each in waiting.items():
         answer = confirmer.known(each) or given.get(key)
         if answer is None and pools[key] not in rules.pools:
-            told = f"pool {pools[key]} measured it" if pools[key] else "the pool that measured it is unknown"
-            answer = confirmer.not_confirmable(each, f"{told}, and torchgauge.yml has no such pool")
+            told = f"the change is of pool {pools[key]}" if pools[key] else "its pool is unknown"
+            answer = confirmer.not_confirmable(each, f"{told}, which torchgauge.yml does not list")
         if answer is not None and _is_news(each, answer):
             taken.append(_in_time(answer, campaign, clock.now()))
             append_outcome(store, taken[-1])
@@ -151,17 +151,17 @@ def _answers(
 def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
     try:
         if path.is_symlink() or path.stat().st_size > MOST_BYTES:
-            raise RefusedSetError(Reason.SCHEMA, "it is a link or too large")
+            raise RefusedSetError(Reason.SCHEMA, f"the file is a link or larger than {MOST_BYTES} bytes")
         data = path.read_bytes()
         found = decode(data, ConfirmSet, "the set of outcomes", MOST_BYTES)
     except OSError as error:
-        raise RefusedSetError(Reason.SCHEMA, f"it cannot be read: {error.strerror}") from error
+        raise RefusedSetError(Reason.SCHEMA, f"the file cannot be read: {error.strerror}") from error
     if found.schema != SET_SCHEMA:
-        raise RefusedSetError(Reason.SCHEMA, f"it is of schema {found.schema}, not {SET_SCHEMA}")
+        raise RefusedSetError(Reason.SCHEMA, f"the schema version is {found.schema}, not {SET_SCHEMA}")
     if found.campaign_id != campaign_id:
-        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, f"it is not of {campaign_id}")
+        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, f"the set is not from campaign {campaign_id}")
     if stated is not None and hashlib.sha256(data).hexdigest() not in stated_answers(stated, found.pool):
-        words = f"no job that confirms on pool {one_line(found.pool)[:60]} claims to have made it"
+        words = f"no confirming job of pool {one_line(found.pool)[:60]} declared this set of outcomes"
         raise RefusedSetError(Reason.FOREIGN_IDENTITY, words)
     return found
 
@@ -169,9 +169,9 @@ def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
 def _problem(each: TrendOutcome, of: Suspicion | None, own: bool, policy: Policy) -> str:
     """Why ``each`` is no answer to the suspicion ``of``; empty where it is one."""
     if of is None:
-        return "an outcome for a suspicion that was not requested"
+        return "an outcome for a change that is not open"
     if not own:
-        return "an outcome for a suspicion of another pool"
+        return "an outcome for a change of another pool"
     numbers = [value for value in (each.ratio, each.low, each.high) if value is not None]
     if not all(math.isfinite(value) and value > 0 for value in numbers):
         return "an impossible ratio"

@@ -29,7 +29,7 @@ SUMMARY_BYTES = 1_000_000
 """Bytes of a summary; GitHub drops one of more than 1 MiB as a whole."""
 _SHOWN = 25
 """Cases that one cluster or change lists."""
-_CUT = "\n\nMore is cut here; the JSON of the gate has all of it.\n"
+_CUT = "\n\nThe rest is cut off; `torchgauge ci gate --json` prints everything.\n"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _reasons(found: NightFindings, policy: Policy) -> Iterator[tuple[str, str]]:
             )
     for each in found.unconfirmed:
         if _gates(each, policy):
-            told = f"reported as {each.ended} by the pool itself, and never measured"
+            told = f"reported as {each.ended} by the pool, without an earlier measurement"
             yield "not confirmed", f"{told}: {_count(len(each.cases))}"
     for gap in found.gaps:
         yield "not measured", f"incomplete: {gap}"
@@ -107,7 +107,7 @@ def _of_change(change: NightlyChange) -> Iterator[tuple[str, str]]:
             yield "not confirmable", f"NOT_CONFIRMABLE: {told}"
     waiting = sum(case.state is TrendState.SUSPECTED for case in gating)
     if waiting:
-        yield "suspected", f"suspected and not measured again: {_count(waiting)}, since {change.date}"
+        yield "suspected", f"suspected since {change.date} and not measured again: {_count(waiting)}"
 
 
 def gate_json(result: NightlyGate) -> dict[str, Any]:

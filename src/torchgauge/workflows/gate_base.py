@@ -97,4 +97,4 @@ def _file(api: GitHubApi, run: GateRun, request: PullRequest, path: str) -> str:
     try:
         return base64.b64decode(str(content or "")).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise ApiError(f"{path} of the base is not text", hint="check the file there") from error
+        raise ApiError(f"{path} of the base branch is not text", hint="check the file there") from error

@@ -85,11 +85,11 @@ def jobs_of(api: GitHubApi, run: GateRun) -> tuple[GateJob, ...]:
 
 def why_absent(plan: GatePlan, pool: str) -> str:
     """Why ``pool`` has no result set, as far as the jobs of the run tell."""
-    told = "no result set came"
+    told = "no result set was submitted"
     own = [job for job in plan.jobs if job.name == pool]
     if own:
         ended = own[-1].conclusion
-        return f"{told}: its job ended as {ended}" + (", and submitted none" if ended == SUCCESS else "")
+        return f"{told}: its job ended with {ended}" + (", and submitted none" if ended == SUCCESS else "")
     if not plan.jobs:
         return told
     others = failed_jobs(plan)
@@ -98,7 +98,7 @@ def why_absent(plan: GatePlan, pool: str) -> str:
 
 def failed_jobs(plan: GatePlan) -> str:
     """Which jobs did not end well, in words; empty where all did or were skipped."""
-    failed = [f"{job.name} ended as {job.conclusion}" for job in plan.jobs if job.conclusion not in _FINE]
+    failed = [f"{job.name} ended with {job.conclusion}" for job in plan.jobs if job.conclusion not in _FINE]
     more = f", and {len(failed) - MOST_JOBS} more" if len(failed) > MOST_JOBS else ""
     return ", ".join(failed[:MOST_JOBS]) + more
 

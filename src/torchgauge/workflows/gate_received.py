@@ -22,7 +22,7 @@ from torchgauge.workflows.workflow_event import SUCCESS, GateRun
 MOST_PACKED = 32 * 1024 * 1024
 """Bytes of a packed artifact that is downloaded at all."""
 _BATCH = re.compile(r":b\d+:")
-UNPLANNED = "this pool was not planned for the run, so its set was not read"
+UNPLANNED = "this pool is not in the plan of the run, so its result set was ignored"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Gathered:
         if self.run.conclusion == SUCCESS:
             return ""
         jobs = failed_jobs(self.plan)
-        return f"the run ended as {self.run.conclusion}" + (f": {jobs}" if jobs else "")
+        return f"the run ended with {self.run.conclusion}" + (f": {jobs}" if jobs else "")
 
     @property
     def verdict(self) -> GateVerdict:
@@ -132,7 +132,7 @@ def _planned(
     if not paths:
         return Received(pool, None, why_absent(plan, pool))
     if len(paths) > 1:
-        return Received(pool, None, "its artifact is there twice")
+        return Received(pool, None, "two artifacts have the name of this pool")
     origin = Origin(run.repository, run.head_sha, run.run_id, run.attempt)
     try:
         found = read_gate_set(paths[0], origin, pool, policy)

@@ -145,17 +145,17 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
     files = read_container(path, caps)
     manifest = decode(files[MANIFEST], GateManifest, MANIFEST)
     if manifest.schema != GATE_SET_SCHEMA or len(manifest.trouble) > 2000:
-        raise RefusedSetError(Reason.NOT_A_SET, f"its schema is not {GATE_SET_SCHEMA}")
+        raise RefusedSetError(Reason.NOT_A_SET, f"the schema version is not {GATE_SET_SCHEMA}")
     stamp = FileStamp(REPORT, hashlib.sha256(files[REPORT]).hexdigest(), len(files[REPORT]))
     if manifest.files != (stamp,):
         raise RefusedSetError(Reason.HASH, f"{REPORT} is not the file that the manifest describes")
     if manifest.pool != pool or POOL.fullmatch(pool) is None:
-        raise RefusedSetError(Reason.ARTIFACT_NAME, "the manifest names another pool than the artifact")
+        raise RefusedSetError(Reason.ARTIFACT_NAME, "the manifest and the artifact's name differ in the pool")
     if not is_sha(manifest.head_sha) or manifest.head_sha != origin.head_sha:
-        raise RefusedSetError(Reason.FOREIGN_SHA, "it was measured at another commit")
+        raise RefusedSetError(Reason.FOREIGN_SHA, "the set was measured at another commit")
     ours = (origin.repository.lower(), origin.run_id)
     if (manifest.repository.lower(), manifest.run_id) != ours or not 1 <= manifest.attempt <= origin.attempt:
-        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "it is of another run")
+        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "the set is from another workflow run")
     report = decode(files.pop(REPORT), ComparisonReport, REPORT, caps.sizes[REPORT])
     _check_size(report)
     _check_report(report)
@@ -219,11 +219,11 @@ def _check_size(report: Any) -> None:
 def _check_report(report: ComparisonReport) -> None:
     """Refuse what no A/B run writes; shapes and finiteness were looked at before."""
     if report.version != VERSION:
-        raise RefusedSetError(Reason.SCHEMA, f"version {report.version} of the report is not read")
+        raise RefusedSetError(Reason.SCHEMA, f"report version {report.version} is not supported")
     if not _HEX.fullmatch(report.marker):
-        raise RefusedSetError(Reason.TEXT, "the report has a marker that no A/B run has")
+        raise RefusedSetError(Reason.TEXT, "the report has an invalid marker")
     if report.run_id != NO_RUN and not is_run_id(report.run_id):
-        raise RefusedSetError(Reason.RUN_ID, "its A/B run has an id that torchgauge does not give")
+        raise RefusedSetError(Reason.RUN_ID, "the id of the A/B run is invalid")
     if not 0 <= report.created_at <= LATEST:
         raise RefusedSetError(Reason.TIME, "the report has an impossible date")
     seen: set[tuple[str, str]] = set()
@@ -235,7 +235,7 @@ def _check_report(report: ComparisonReport) -> None:
             raise RefusedSetError(Reason.FOREIGN_CASE, "a verdict has an invalid pair")
         _check_numbers(each)
     if report.detectable is not None and report.detectable < 0:
-        raise RefusedSetError(Reason.NUMBER, "a smallest change below zero")
+        raise RefusedSetError(Reason.NUMBER, "the smallest detectable change is below zero")
 
 
 def _check_numbers(verdict: MetricVerdict) -> None:

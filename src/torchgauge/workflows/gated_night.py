@@ -17,17 +17,17 @@ from torchgauge.workflows.collect import COLLECTION_SCHEMA, Collection
 from torchgauge.workflows.night_findings import AbsentPool, NightFindings, NightOf, night_findings
 
 UNPLANNED = (
-    "torchgauge.yml has it and the plan does not, although it was not left out on "
-    "request; plan the night again"
+    "torchgauge.yml lists this pool but the plan does not, and nobody excluded it; "
+    "plan the nightly campaign again"
 )
 
 
 def read_collection(path: Path | str) -> Collection:
     """The collection in ``collect.json`` at ``path``; raises :class:`DataFileError`."""
-    hint = "torchgauge ci collect writes it"
+    hint = "torchgauge ci collect writes this file"
     found = read_record(Collection, path, hint)
     if found.schema != COLLECTION_SCHEMA:
-        raise DataFileError(str(path), f"is not a collection of schema {COLLECTION_SCHEMA}", hint=hint)
+        raise DataFileError(str(path), f"does not have schema version {COLLECTION_SCHEMA}", hint=hint)
     return found
 
 
@@ -46,7 +46,7 @@ def gated_night(
     collected = read_collection(collect_file)
     if collected.campaign_digest != campaign.digest:
         raise DataFileError(
-            str(collect_file), "is of another campaign", hint=f"collect {campaign.campaign_id}"
+            str(collect_file), "is from another campaign", hint=f"collect the sets of {campaign.campaign_id}"
         )
     gaps = [*collected.gaps, *_fewer(store, collected)]
     if not collected.complete and not gaps:
@@ -80,7 +80,7 @@ def _fewer(store: Store, collected: Collection) -> Iterator[str]:
         recorded = sum(run.counts.values())
         found = min(_rows_of_table(store, run.run_id), _rows_of_journal(store, run.run_id))
         if found < recorded:
-            yield f"run {run.run_id} has {found} of the {counted(recorded, 'row')} that were collected"
+            yield f"run {run.run_id} has only {found} of the {counted(recorded, 'row')} that were collected"
 
 
 def _rows_of_table(store: Store, run_id: str) -> int:
@@ -101,9 +101,7 @@ def _absent(campaign: CampaignPlan, collected: Collection) -> Iterator[AbsentPoo
         if gone:
             which = ", ".join(str(each.shard) for each in gone)
             cases = sum(each.cases for each in gone)
-            told = (
-                f"no valid result set came for {len(gone)} of {counted(len(pool.shards), 'shard')} ({which})"
-            )
+            told = f"no valid result set for {len(gone)} of {counted(len(pool.shards), 'shard')} ({which})"
             yield AbsentPool(
                 pool.name, f"{told}, so {counted(cases, 'planned case has', 'planned cases have')} no row"
             )

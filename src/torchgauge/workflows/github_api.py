@@ -61,7 +61,7 @@ class GitHubApi:
     def __post_init__(self) -> None:
         if not may_see_a_token(self.base):
             raise UsageError(
-                f"GITHUB_API_URL is {self.base!r}, and a token is only sent over https",
+                f"GITHUB_API_URL is {self.base!r}, but a token is sent only over https",
                 hint="GITHUB_API_URL=https://api.github.com",
             )
 
@@ -72,10 +72,10 @@ class GitHubApi:
         token = (names.get("GITHUB_TOKEN") or names.get("GH_TOKEN") or "").strip()
         if not token:
             raise UsageError(
-                "no GITHUB_TOKEN is set", hint="give the step `env: {GITHUB_TOKEN: ${{ github.token }}}`"
+                "GITHUB_TOKEN is not set", hint="give the step `env: {GITHUB_TOKEN: ${{ github.token }}}`"
             )
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise UsageError("GITHUB_TOKEN holds characters that no token has", hint="set it anew")
+            raise UsageError("GITHUB_TOKEN contains invalid characters", hint="set the variable again")
         return cls(names.get("GITHUB_API_URL", "").strip().rstrip("/") or "https://api.github.com", token)
 
     def get(self, path: str, **query: str | int) -> Any:
@@ -93,7 +93,7 @@ class GitHubApi:
             found = _parsed(data, path)
             items = found.get(key) if key and isinstance(found, dict) else found
             if not isinstance(items, list):
-                raise ApiError(f"{path} holds no list", hint="is GITHUB_API_URL that of a GitHub server?")
+                raise ApiError(f"{path}: the response contains no list", hint="check GITHUB_API_URL")
             yield from (item for item in items if isinstance(item, dict))
             following = _NEXT.search(headers.get("Link", "") or "")
             if following is None:
@@ -146,7 +146,7 @@ class GitHubApi:
         with build_opener().open(request, timeout=TIMEOUT_S) as answer:
             data: bytes = answer.read(limit + 1)
             if len(data) > limit:
-                raise ApiError(f"{where}: the answer has more than {limit:,} bytes", answer.status)
+                raise ApiError(f"{where}: the response has more than {limit:,} bytes", answer.status)
             return data, answer.headers
 
     def _wait(self, error: HTTPError, method: str, attempt: int, where: str) -> float:
@@ -157,9 +157,9 @@ class GitHubApi:
             if wait > LONGEST_WAIT_S or attempt == ATTEMPTS:
                 moment = f"{utc(self.clock.now() + wait):%Y-%m-%d %H:%M:%S} UTC"
                 raise ApiError(
-                    f"{where}: the rate limit of the API is used up until {moment}",
+                    f"{where}: the rate limit of the API is exceeded until {moment}",
                     error.code,
-                    hint="run the job again after that, or give it fewer requests",
+                    hint="run the job again after that time",
                 )
             return wait
         if error.code < 500 or method == "POST" or attempt == ATTEMPTS:
@@ -188,9 +188,7 @@ def own_name(job: Mapping[str, Any]) -> str:
 def repository_path(repository: str) -> str:
     """``/repos/OWNER/NAME``; raises :class:`UsageError` for what is no name of a repository."""
     if not _REPOSITORY.fullmatch(repository) or repository.endswith(("/.", "/..")):
-        raise UsageError(
-            f"{repository[:80]!r} is not a repository", hint="OWNER/NAME, as GITHUB_REPOSITORY has it"
-        )
+        raise UsageError(f"{repository[:80]!r} is not a repository", hint="--repository OWNER/NAME")
     return f"/repos/{repository}"
 
 
@@ -229,9 +227,7 @@ def _parsed(data: bytes, path: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        raise ApiError(
-            f"{path}: the response is not JSON", hint="is GITHUB_API_URL that of a GitHub server?"
-        ) from None
+        raise ApiError(f"{path}: the response is not JSON", hint="check GITHUB_API_URL") from None
 
 
 def _said(error: HTTPError) -> str:
@@ -248,7 +244,7 @@ def _hint(status: int) -> str:
     if status in (401, 403):
         return "the permissions of the job must allow it; docs/how-to/gate-a-repository.md lists them"
     if status == 404:
-        return "it is not there, or the token may not see it"
+        return "check the name, and whether the token has access"
     return "see GitHub's status page, then run the job again" if status >= 500 else ""
 
 

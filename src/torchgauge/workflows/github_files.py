@@ -23,7 +23,7 @@ OUTPUT_LIMIT = 1_000_000
 SUMMARY_LIMIT = 1 << 20
 """Bytes of one step's summary: above it GitHub drops the whole of it."""
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,99}")
-_NOTICE = "\n\n… the rest does not fit into a step's summary.\n"
+_NOTICE = "\n\n… the rest exceeds GitHub's limit for the summary of a step.\n"
 
 
 def set_output(name: str, value: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -33,21 +33,21 @@ def set_output(name: str, value: str, environ: Mapping[str, str] = os.environ) -
     for a name or value that the protocol must not carry.
     """
     if _NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} is not the name of an output")
+        raise ValueError(f"{name!r} is not a valid name of an output")
     if not value.isprintable():
         raise ValueError(f"the output {name!r} is not one line of printable text")
     path = environ.get("GITHUB_OUTPUT")
     if not path:
         raise UsageError(
-            "GITHUB_OUTPUT is not set: this is not a step of GitHub Actions", hint="leave --github out"
+            "GITHUB_OUTPUT is not set: this is not a step of GitHub Actions", hint="leave out --github"
         )
     delimiter = f"torchgauge-{secrets.token_hex(16)}"
     line = f"{name}<<{delimiter}\n{value}\n{delimiter}\n".encode()
     file = Path(path)
     if _size(file) + len(line) > OUTPUT_LIMIT:
         raise UsageError(
-            f"the output {name!r} has {len(line):,} bytes, and a job may have {OUTPUT_LIMIT:,} in all",
-            hint="plan fewer shards, or shorter names",
+            f"the output {name!r} has {len(line):,} bytes; the outputs of a job may have {OUTPUT_LIMIT:,}",
+            hint="plan fewer shards, or use shorter names of pools",
         )
     _append(file, line)
 

@@ -73,19 +73,19 @@ class HistoryBranch:
         repository = environ.get("GITHUB_REPOSITORY", "").strip()
         if not may_see_a_token(server) or "@" in server:
             raise UsageError(
-                "GITHUB_SERVER_URL is not an address of a server that may see a token",
+                "GITHUB_SERVER_URL is not an https URL without credentials, so no token is sent",
                 hint="GITHUB_SERVER_URL=https://github.com, without a name or a password",
             )
         if not is_repository(repository):
             raise UsageError(
-                f"GITHUB_REPOSITORY is {repository[:100]!r}, which names no repository",
+                f"GITHUB_REPOSITORY is {repository[:100]!r}, which is not OWNER/NAME",
                 hint="GITHUB_REPOSITORY=OWNER/NAME",
             )
         if _BRANCH.fullmatch(branch) is None:
-            raise UsageError(f"{branch[:100]!r} is not the name of a branch", hint="--branch results")
+            raise UsageError(f"{branch[:100]!r} is not a valid name of a branch", hint="--branch results")
         token = (environ.get("GITHUB_TOKEN") or environ.get("TOKEN") or "").strip()
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise UsageError("GITHUB_TOKEN holds characters that no token has", hint="set it anew")
+            raise UsageError("GITHUB_TOKEN contains invalid characters", hint="set the variable again")
         return cls(f"{server}/{repository}", branch, token, environ)
 
     def fetch(self, folder: Path) -> bool:
@@ -95,10 +95,10 @@ class HistoryBranch:
         where git is missing or too old, or the branch could not be read.
         """
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UsageError(f"{folder} is not empty", hint="name a new folder, or delete that one")
+            raise UsageError(f"{folder} is not empty", hint="pass a new folder, or delete this one")
         _check_git(self._environment(secret=False))
         problem = f"the branch {self.branch} could not be read"
-        hint = "start the job again; a private repository needs `permissions: {contents: read}` and a token"
+        hint = "run the job again; a private repository needs `permissions: {contents: read}` and a token"
         ask = ("ls-remote", "--exit-code", "--heads", self.url, self._ref)
         asked = self._over_the_network(*ask)
         if asked.returncode == _MISSING:
@@ -121,11 +121,11 @@ class HistoryBranch:
         """
         if not (folder / ".git").is_dir():
             raise UsageError(
-                f"{folder} is not a history that was fetched",
+                f"{folder} was not fetched by ci history fetch",
                 hint=f"torchgauge ci history fetch --path {folder}",
             )
         if not message.strip():
-            raise UsageError("the message of the commit is empty", hint='--message "Results of a night"')
+            raise UsageError("the commit message is empty", hint='--message "Results of 2026-05-28"')
         _check_git(self._environment(secret=False))
         folder = folder.resolve()
         here = (f"--git-dir={folder / '.git'}", f"--work-tree={folder}")
@@ -148,15 +148,15 @@ class HistoryBranch:
         pushed = self._over_the_network(*here, *push)
         if pushed.returncode != 0 and _MOVED.search(pushed.stdout):
             raise self._failed(
-                f"the history was not pushed: {self.branch} is not as it was when fetched, or is protected",
+                f"the history was not pushed: branch {self.branch} changed since the fetch, or is protected",
                 pushed,
-                "start the run again, which begins with the newer history; nothing is pushed by force",
+                "run the workflow again, which fetches the newer history; torchgauge never force-pushes",
             )
         if pushed.returncode != 0:
             raise self._failed(
                 "the history could not be pushed",
                 pushed,
-                "start the job again; it needs `permissions: {contents: write}` and a GITHUB_TOKEN",
+                "run the job again; it needs `permissions: {contents: write}` and GITHUB_TOKEN",
             )
         for ref in (fetched, f"refs/heads/{self.branch}"):
             self._git(*here, "update-ref", ref, commit)
@@ -191,7 +191,7 @@ class HistoryBranch:
         done = _run(arguments, self._environment(secret=False), cwd)
         if done.returncode != 0:
             verb = next(word for word in arguments if not word.startswith("-"))
-            raise self._failed(f"git {verb} failed", done, "is the disk full, or the folder not yours?")
+            raise self._failed(f"git {verb} failed", done, "check disk space and permissions")
         return done.stdout.strip()
 
     def _environment(self, *, secret: bool) -> dict[str, str]:
@@ -275,7 +275,7 @@ def _check_git(environment: Mapping[str, str]) -> None:
     found = re.search(r"(\d+)\.(\d+)", said)
     if found is None or (int(found[1]), int(found[2])) < OLDEST_GIT:
         raise InfrastructureError(
-            f"git {found[0] if found else 'of an unknown version'} cannot take a token from its environment",
+            f"git {found[0] if found else 'of an unknown version'} cannot read a token from the environment",
             hint=f"install git {needed} or later",
         )
 
@@ -287,9 +287,9 @@ def _run(
         return run(["git", *arguments], environment, cwd=cwd)
     except FileNotFoundError:
         raise InfrastructureError(
-            "git is not on the path", hint=f"install git {'.'.join(map(str, OLDEST_GIT))} or later"
+            "git is not installed or on PATH", hint=f"install git {'.'.join(map(str, OLDEST_GIT))} or later"
         ) from None
     except OSError as error:
         raise InfrastructureError(
-            f"git could not be started: {error.strerror or error}", hint="run `git version` by hand"
+            f"git could not be started: {error.strerror or error}", hint="run `git version` in a shell"
         ) from error

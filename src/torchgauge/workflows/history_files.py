@@ -29,7 +29,7 @@ def add_files(source: Path, history: Path) -> int:
     for folder in (source, history):
         if not folder.is_dir() or folder.is_symlink():
             raise UsageError(
-                f"{folder} is not a folder", hint="torchgauge ci history fetch makes the history"
+                f"{folder} is not a folder", hint="torchgauge ci history fetch creates the history folder"
             )
     with storage_errors(source):
         names = [name for name in _names(source) if not _is_made(name)]
@@ -54,8 +54,8 @@ def _check_target(history: Path, name: Path) -> None:
     for part in (name, *name.parents):
         if (history / part).is_symlink() or (part == name and (history / part).is_dir()):
             raise UsageError(
-                f"{str(part)!a} of {history} is a link or a folder, so nothing is written there",
-                hint="take it out of the branch of results by a commit",
+                f"{str(part)!a} of {history} is a link or a folder, so the file was not copied",
+                hint="remove it from the results branch with a commit",
             )
 
 
@@ -64,8 +64,8 @@ def _check_grown(before: Path, after: Path) -> None:
         while block := old.read(_BLOCK):
             if new.read(len(block)) != block:
                 raise InfrastructureError(
-                    f"{before} was written to since {after} was made of it, and would lose lines",
-                    hint="start the run again, which begins with the newer history",
+                    f"{before} changed after {after} was derived from it, and would lose lines",
+                    hint="run the workflow again, which fetches the newer history",
                 )
 
 
@@ -77,8 +77,8 @@ def _names(source: Path) -> list[Path]:
             if name.startswith(".") or path.is_symlink() or not (path.is_file() or path.is_dir()):
                 where = ascii(str(path.relative_to(source)))
                 raise UsageError(
-                    f"{where} is hidden or is not a plain file, so nothing of {source} is taken",
-                    hint="a store contains neither: check the job that produced it",
+                    f"{where} is hidden or not a regular file, so nothing of {source} was copied",
+                    hint="check the job that wrote it: a store has no such files",
                 )
         found += [Path(at, name).relative_to(source) for name in files]
     return sorted(found)

@@ -76,8 +76,8 @@ def write_workflows(files: Sequence[WorkflowFile], *, force: bool = False) -> li
         names = ", ".join(str(file.path) for file in edited)
         shown = "\n".join(file.difference for file in edited)
         raise UsageError(
-            f"{names}: changed since torchgauge wrote it, so nothing is written\n{shown}",
-            hint="keep the change and write the rest by hand, or --force to lose it",
+            f"{names}: edited since torchgauge wrote this file, so nothing was written\n{shown}",
+            hint="--force to overwrite the edits, or --dry-run to merge by hand",
         )
     written = [file for file in files if file.change is not Change.SAME]
     for file in written:
@@ -92,15 +92,15 @@ def lacking(config: Config, folder: Path) -> list[str]:
     project = folder / "pyproject.toml"
     named = {"gate.policy": config.policy, "campaign.config-file": config.campaign.config_file}
     lacks = [
-        f"{path}: {key} names it" for key, path in named.items() if path and not (folder / path).is_file()
+        f"{path}, required by {key}" for key, path in named.items() if path and not (folder / path).is_file()
     ]
     sides = [pool.name for pool in config.pools if not (pool.base and pool.head)]
     installs = project.is_file() and _PROJECT.search(project.read_text(encoding="utf-8", errors="replace"))
     if sides and not (installs or (folder / "setup.py").is_file()):
         lacks.append(
-            f"a project for pip ({project.name} with [project] or [build-system]): the gate of pull requests "
-            f"installs ./sides/base and ./sides/head, two checkouts, on pool {', '.join(sides)}. "
-            "Try: add it, or base: and head: of the pool name what pip installs instead"
+            f"a project that pip can install: on pool {', '.join(sides)} the pull-request gate installs "
+            f"the checkouts ./sides/base and ./sides/head. Try: add {project.name} with [project] or "
+            "[build-system], or set base: and head: of the pool to other pip requirements"
         )
     return lacks
 
@@ -142,7 +142,7 @@ def render(name: str, config: Config, config_name: str = "torchgauge.yml", *, he
 
 def _signed(body: str, config_name: str) -> str:
     return (
-        f"# Written by `torchgauge ci init` from {config_name}. Change that file and write this one again.\n"
+        f"# Written by `torchgauge ci init` from {config_name}. Edit that file, then run the command again.\n"
         f"# Digest of what follows: {_digest(body)}\n{body}"
     )
 

@@ -128,16 +128,14 @@ def plan_issues(
             if (match.title, match.body.strip()) != (wanted.title, body.strip()):
                 steps.append(Step(Do.UPDATE, match.number, wanted.title, body))
         elif match.closed_by_us:
-            note = f"It is back in campaign {code(found.campaign_id)}."
+            note = f"The problem is back in campaign {code(found.campaign_id)}."
             steps.append(Step(Do.REOPEN, match.number, wanted.title, body, note))
         else:
             left += 1
     for each in known:
         if each.is_open and each.number not in taken and _is_over(each, found):
             body = each.body.replace(f" {each.key} open ", f" {each.key} closed ", 1)
-            note = (
-                f"Everything that this names was measured in campaign {code(found.campaign_id)} and is fine."
-            )
+            note = f"Everything in this issue was measured in campaign {code(found.campaign_id)} and is fine."
             steps.append(Step(Do.CLOSE, each.number, each.title, body, note))
     return Steps((*steps, *new[:most_new]), max(0, len(new) - most_new), left)
 
@@ -209,10 +207,10 @@ def harmless_title(text: str, limit: int = 120) -> str:
 
 
 def _of_absence(absent: AbsentPool, url: str) -> Wanted:
-    title = harmless_title(f"Missing: results of pool {absent.pool}")
+    title = harmless_title(f"Missing results of pool {absent.pool}")
     rule = (
-        "Look at the jobs of the pool; one that waits has no machine. This issue is closed once all results "
-        "of the pool come. One that is gone for good: out of `torchgauge.yml`, and close this issue by hand."
+        "Check the jobs of the pool; a queued job has no runner. torchgauge closes this issue once all "
+        "results of the pool are in. For a retired pool: remove it from `torchgauge.yml` and close the issue."
     )
     key, told = _key_of(absent.pool), f"{code(absent.pool)}: {code(absent.told, 600)}"
     return Wanted(Kind.ABSENCE, key, (key,), title, _text(told, rule, url))
@@ -234,10 +232,10 @@ def _of_change(change: NightlyChange, url: str) -> Wanted:
     )
     told = findings_text((change,), ())
     rule = (
-        "A suspicion is not a verdict: each night measures the last good build against the suspect one until "
-        "there is an answer, and so does `torchgauge results trend --confirm`. What is confirmed keeps "
-        "nights red. This issue is closed once every series in it is back, or was found to have another "
-        "cause."
+        "A suspected change is not a verdict: each nightly run, or `torchgauge results trend --confirm`, "
+        "measures the last good build against the suspect build until there is an outcome. A confirmed "
+        "change keeps the nightly gate red. torchgauge closes this issue once every series in it has "
+        "recovered or was found to have another cause."
     )
     return Wanted(Kind.CHANGE, change.key, change.members, title, _text(told, rule, url))
 
@@ -246,7 +244,7 @@ def _of_cluster(cluster: FailureCluster, url: str) -> Wanted:
     count = len(cluster.cases)
     title = harmless_title(f"{cluster.ended} in {counted(count, 'case')}: {cluster.title}", 200)
     told = findings_text((), (cluster,))
-    rule = "This issue is closed once every case in it ends as it is expected to."
+    rule = "torchgauge closes this issue once every case in it ends as expected."
     return Wanted(Kind.FAILURE, cluster.key, cluster.members, title, _text(told, rule, url))
 
 

@@ -45,7 +45,7 @@ class WorkflowRun:
         if not run.isdecimal() or not names.get("GITHUB_REPOSITORY"):
             raise UsageError(
                 "GITHUB_RUN_ID and GITHUB_REPOSITORY are not set: this is not a step of a workflow",
-                hint="leave --ask-github out",
+                hint="leave out --ask-github",
             )
         return cls(names["GITHUB_REPOSITORY"], int(run))
 

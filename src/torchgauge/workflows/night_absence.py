@@ -141,7 +141,7 @@ def _untimed(pool: str, rows: Sequence[Result], history: _History) -> str:
     before = history.timed & {row.case.key for row in timed}
     if not before or any(times_count(row.status.value, row.modifiers) for row in timed):
         return ""
-    told = f"all {len(timed)} are unsteady, {len(before)} were not before"
+    told = f"all {len(timed)} are `unsteady`, {len(before)} were steady before"
     return f"{_of(pool)}no step time was compared: {told}"
 
 

@@ -145,7 +145,7 @@ def _without(metric: str, seen: Trend, rows: Iterable[Result]) -> list[str]:
     silent = [
         row.case_id for row in rows if row.counted and row.case.key in known and not has_number(row, metric)
     ]
-    told = f"{len(silent)} of the cases that passed lost their {metric}: "
+    told = f"{counted(len(silent), 'passing case has', 'passing cases have')} no {metric}, unlike earlier: "
     return [told + ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")] if silent else []
 
 

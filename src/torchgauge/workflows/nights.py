@@ -32,7 +32,7 @@ def moment_of(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"{text!r} is not a moment", hint="write it as 2027-01-31T06:00") from error
+        raise UsageError(f"{text!r} is not a date and time", hint="write it as 2027-01-31T06:00") from error
     return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
 
 

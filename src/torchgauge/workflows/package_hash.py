@@ -13,8 +13,8 @@ from torchgauge.results.hostile_text import tail
 
 HASH = "--hash=sha256:"
 _HINT = (
-    "name a release or the address of a wheel in `torchgauge:` of torchgauge.yml, or give the hash there:"
-    f' "torchgauge==1.2.3 {HASH}..."; `pip hash WHEEL` prints it'
+    "set `torchgauge:` of torchgauge.yml to a release, to the URL of a wheel, or to a release with hash:"
+    f' "torchgauge==1.2.3 {HASH}..."; `pip hash WHEEL` prints the hash'
 )
 
 
@@ -29,9 +29,9 @@ def hashed(requirement: str) -> str:
     words = [sys.executable, "-m", "pip", "--disable-pip-version-check", *command, "--", requirement]
     done = run(words, passed(Purpose.INSTALL))
     if done.returncode != 0:
-        said = tail(done.stderr.strip() or "no word", 600)
+        said = tail(done.stderr.strip() or "no output", 600)
         raise UsageError(
-            f"pip does not find {requirement!r} (it ended with {done.returncode}):\n{said}", hint=_HINT
+            f"pip does not find {requirement!r} (exit code {done.returncode}):\n{said}", hint=_HINT
         )
     found: dict[str, Any] = json.loads(done.stdout)["install"][0]
     digest = found["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")

@@ -51,8 +51,8 @@ class EndedJobs:
             return ""
         ended = dict(self.each).get(job_name(pool, shard, count))
         if ended is None:
-            return "its job never began"
-        return "" if ended == SUCCESS else f"its job ended as {ended}"
+            return "its job never started"
+        return "" if ended == SUCCESS else f"its job ended with {ended}"
 
 
 UNASKED = EndedJobs()

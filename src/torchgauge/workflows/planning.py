@@ -63,7 +63,7 @@ class Occasion:
         if self.sha and _SHA.fullmatch(self.sha) is None:
             raise UsageError(f"{self.sha!r} is not a full commit id", hint="--sha with 40 hex digits")
         if self.torch and _BUILD.fullmatch(self.torch) is None:
-            raise UsageError(f"{self.torch!r} is not a version of torch", hint="--torch 2.13.0")
+            raise UsageError(f"{self.torch!r} is not a torch version", hint="--torch 2.13.0")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def plan_campaign(
         )
     legs = sum(len(plan.shards) for plan in planned)
     if legs > MAX_SHARDS:
-        raise UsageError(f"{legs} jobs, and a matrix holds at most {MAX_SHARDS}", hint="plan fewer shards")
+        raise UsageError(f"{legs} jobs, but a matrix has at most {MAX_SHARDS}", hint="plan fewer shards")
     torch = occasion.torch or torch_of(pools)
     return CampaignPlan(
         campaign_id=campaign_id(occasion.night, torch, work.suite_digest),
@@ -202,8 +202,8 @@ def _device_of(pool: Pool, ask_torch: bool) -> Device:
         with contextlib.suppress(UnknownNameError):  # said below, with what helps where campaigns are planned
             return find_device(pool.device, sys.executable)
     hint = (
-        "install the package that registers it where the campaign is planned, or, where only PyTorch supports"
-        f" it, `found-by-probe: true` in the pool; registered: {', '.join(known)}"
+        "install the package that registers the device where the campaign is planned, or, if only PyTorch"
+        f" supports it, set `found-by-probe: true` in the pool; registered: {', '.join(known)}"
     )
     raise UnknownNameError("device", pool.device, known, hint=hint)
 
@@ -308,13 +308,13 @@ def notes_of(plan: CampaignPlan, config: Config) -> list[str]:
         if len(planned.shards) < pool.shards:
             notes.append(
                 f"pool {pool.name} gets {len(planned.shards)} of {counted(pool.shards, 'shard')}:"
-                " it has no more cases that can run apart"
+                " its cases cannot be divided further"
             )
         longest = max(shard.expected_s for shard in planned.shards)
         if longest > pool.budget_s:
             notes.append(
-                f"pool {pool.name}: the longest job is expected to take {longest / 60:.0f} minutes and may"
-                f" take {pool.budget_s / 60:.0f}; give it more shards or a larger budget"
+                f"pool {pool.name}: the longest job is expected to take {longest / 60:.0f} minutes but the"
+                f" budget is {pool.budget_s / 60:.0f}; set more shards or a larger budget"
             )
     return notes
 

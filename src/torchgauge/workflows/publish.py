@@ -88,12 +88,12 @@ def read_state(path: Path) -> PublishedState | None:
     """
     if not path.exists():
         return None
-    hint = "restore it from the last commit of its branch; a publication without it could lose history"
+    hint = "restore this file from the last commit of its branch; without the file history could get lost"
     data = read_object(path, hint)
     said = data.pop("digest", None)
     state = as_record(PublishedState, data, path, hint)
     if said != _digest(data) or state.schema != STATE_SCHEMA:
-        raise DataFileError(str(path), "the history file does not match its own digest", hint=hint)
+        raise DataFileError(str(path), "the content does not match the digest in the file", hint=hint)
     return state
 
 
@@ -124,11 +124,11 @@ def check_no_shrinking(before: PublishedState, after: PublishedState, removed: s
         problems.append(f"{counted(after.rows, 'row')} where there were {sum(kept.values())}")
     later = before.oldest is not None and (after.oldest is None or after.oldest > before.oldest)
     if later and not removed & before.runs.keys():
-        problems.append(f"the oldest run is of {after.oldest}, and was of {before.oldest}")
+        problems.append(f"the oldest run is from {after.oldest}; it was from {before.oldest} before")
     if problems:
         raise InfrastructureError(
             f"publishing would shrink the history: {'; '.join(problems)}",
-            hint="fetch the whole results branch; a run is removed by torchgauge results remove RUN",
+            hint="fetch the whole results branch; remove runs only by torchgauge results remove RUN",
         )
 
 
@@ -160,7 +160,7 @@ def tables_from_journals(
     for folder in every:
         name, place = folder.run_id, folder.path.relative_to(store.path).as_posix()
         if not is_run_id(name, clock.now()):
-            store.leave_out(name, "torchgauge gives no run this name")
+            store.leave_out(name, "this is not a valid id of a run")
         elif _is_known(store, folder, known.get(place, "")):
             made[place] = known[place]
         elif problem := _made(store, folder) or _lacks(store, name):
@@ -180,7 +180,7 @@ def _lacks(store: Store, run_id: str) -> str:
     """Return how many rows of ``run_id`` are gone since a job's set came in; empty where none is."""
     came = read_provenance(store, run_id).get("rows")
     rows = row_count(store, "results", run_id) if store.is_published(run_id) else 0
-    return f"it has {rows} of the {came} rows that came in" if isinstance(came, int) and rows < came else ""
+    return f"the run has {rows} of {came} imported rows" if isinstance(came, int) and rows < came else ""
 
 
 def _is_known(store: Store, folder: RunFolder | ComparisonFolder, digest: str) -> bool:
@@ -199,7 +199,7 @@ def _made(store: Store, folder: RunFolder | ComparisonFolder) -> str:
     """Make the tables of ``folder`` where its run has ended; returns why none can be made."""
     for path in (folder.plan_path, folder.journal_path):
         if path.is_file() and (size := path.stat().st_size) > JOURNAL_BYTES:
-            return f"{path.name} has {size:,} bytes; at most {JOURNAL_BYTES:,} are read"
+            return f"{path.name} has {size:,} bytes; the limit is {JOURNAL_BYTES:,}"
     findings, state = source_of(store, folder)
     if wrong := next((each for each in findings if each.fault is not Fault.TORN), None):
         return f"{wrong.path}: {wrong.problem}"
@@ -208,7 +208,7 @@ def _made(store: Store, folder: RunFolder | ComparisonFolder) -> str:
         return f"{found.relative_to(store.path)} is a folder"
     if state is None:
         told = store.compacted.of(folder.run_id) or any(path.exists() for path in tables)
-        return "it has tables, and no journal with an end to make them from" if told else ""
+        return "the run has tables but no complete journal to rebuild the tables from" if told else ""
     try:
         make_tables(store, folder)
     except UNMADE as error:
@@ -242,7 +242,7 @@ def publish(
         raise DataFileError(
             str(guard),
             "the history file is missing",
-            hint="restore it; the first time, leave --expect-history out",
+            hint="restore the file; for the first publication, leave out --expect-history",
         )
     if before is not None:
         check_no_shrinking(before, after, set(tombstones(store)))

@@ -56,9 +56,9 @@ def check_attempt(api: GitHubApi, run: GateRun) -> None:
     told = api.get(f"{repository_path(run.repository)}/actions/runs/{run.run_id}")
     told = told if isinstance(told, dict) else {}
     if told.get("head_sha") != run.head_sha or told.get("event") != "pull_request":
-        raise SkippedError("the API lists the run under another commit or event")
+        raise SkippedError("the GitHub API reports another commit or event for this run")
     if told.get("run_attempt") != run.attempt:
-        raise SkippedError("the run was started again: see its new attempt")
+        raise SkippedError("the run was started again: see the newer attempt")
 
 
 def _is_from(listed: dict[str, Any], run: GateRun) -> bool:

@@ -92,7 +92,7 @@ class RelayJob:
         run, home = names.get("GITHUB_RUN_ID", ""), names.get("GITHUB_REPOSITORY", "")
         if not run or not home:
             raise UsageError(
-                "this is not a job of a workflow", hint="run it as a step, or try it with --dry-run"
+                "this is not a job of a workflow", hint="run this command in a workflow, or with --dry-run"
             )
         server = names.get("GITHUB_SERVER_URL", "https://github.com")
         return cls(
@@ -154,8 +154,8 @@ def dispatched(event: Mapping[str, Any]) -> dict[str, Any]:
     payload = event.get("client_payload")
     if not isinstance(payload, dict) or not payload.get("delivery_id") or "payload" not in payload:
         raise UsageError(
-            "the event has no client_payload of the relay",
-            hint="start the workflow `on: repository_dispatch`; a nightly run names --upstream-sha instead",
+            "the event has no client_payload from the relay",
+            hint="start the workflow `on: repository_dispatch`; for a nightly run, pass --upstream-sha",
         )
     return payload
 
@@ -166,9 +166,9 @@ def self_reported(event_type: str, upstream_sha: str) -> dict[str, Any]:
     Raises :class:`UsageError` for another kind of run or what is no commit.
     """
     if event_type not in SELF_REPORTED:
-        raise UsageError(f"{event_type!r} runs do not report themselves", hint=" or ".join(SELF_REPORTED))
+        raise UsageError(f"{event_type!r} runs need a dispatch", hint=" or ".join(SELF_REPORTED))
     if not is_sha(upstream_sha):
-        raise UsageError(f"{upstream_sha!r} is not a commit", hint="all 40 digits of the upstream commit")
+        raise UsageError(f"{upstream_sha!r} is not a commit id", hint="--upstream-sha with all 40 digits")
     upstream = {"repository": {"full_name": "pytorch/pytorch"}, "head_sha": upstream_sha}
     return {"event_type": event_type, "delivery_id": upstream_sha, "payload": upstream}
 
@@ -183,9 +183,9 @@ def callback(
     if ended and not told.conclusion:
         raise UsageError("a completed job needs a conclusion", hint="success, failure or cancelled")
     if not ended and payload.get("event_type") in SELF_REPORTED:
-        raise UsageError("nightly and periodic runs report only once they are completed")
+        raise UsageError("nightly and periodic runs cannot report in_progress, only completed")
     if not job.workflow or not job.name:
-        raise UsageError("the workflow or the job has no name", hint="--job-name, with the matrix leg in it")
+        raise UsageError("the workflow or the job has no name", hint="--job-name with the matrix leg")
     now = f"{utc(clock.now()):%Y-%m-%dT%H:%M:%SZ}"
     workflow: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -215,7 +215,7 @@ def oidc_token(
     url, secret = names.get("ACTIONS_ID_TOKEN_REQUEST_URL"), names.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
     if not url or not secret:
         raise UsageError(
-            "the job may not prove its identity", hint="give it `permissions: {id-token: write}`"
+            "the job cannot request an OIDC token", hint="set `permissions: {id-token: write}` of the job"
         )
     joined = f"{url}{'&' if '?' in url else '?'}audience={quote(AUDIENCE)}"
     status, answer = _exchange(joined, secret, None, sleep)
@@ -226,7 +226,7 @@ def oidc_token(
         token = ""
     if status != 200 or not isinstance(token, str) or not token:
         raise InfrastructureError(
-            f"no identity token was given (HTTP {status})",
+            f"GitHub returned no OIDC token (HTTP {status})",
             hint="run the job again; GitHub may have an outage",
         )
     return token
@@ -244,7 +244,7 @@ def send(url: str, token: str, body: Mapping[str, Any], sleep: Callable[[float],
     if 400 <= status < 500 and status != 429:
         raise RelayRefusedError(
             f"the relay refused the callback: HTTP {status}{': ' + said if said else ''}",
-            hint="a job reports in_progress once, then completed once; its repository is on level L2 or up",
+            hint="report in_progress once, then completed once; the repository must be on level L2 or higher",
         )
     return f"the relay did not accept the callback (HTTP {status or 'none'}){': ' + said if said else ''}"
 
@@ -256,7 +256,7 @@ def _exchange(url: str, token: str, data: bytes | None, sleep: Callable[[float],
     """
     found = urlsplit(url)
     if found.scheme != "https" and not (found.scheme == "http" and found.hostname in _LOCAL):
-        raise UsageError(f"{url[:80]!r}: a token is only sent over https", hint="https://...")
+        raise UsageError(f"{url[:80]!r}: a token is sent only over https", hint="https://...")
     status, answer = 0, b""
     for attempt in range(ATTEMPTS):
         request = Request(url, data=data)  # noqa: S310  https or this machine, see above

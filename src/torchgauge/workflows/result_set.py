@@ -154,7 +154,7 @@ def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK)
 def new_folder(out: Path) -> Iterator[Path]:
     """A folder to write a set in, for :func:`seal` to put it at ``out``; :class:`UsageError` if it exists."""
     if out.exists():
-        raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
+        raise UsageError(f"{out} exists", hint="pass a new folder: a result set is not overwritten")
     aside = aside_of(out)
     try:
         with storage_errors(out):
@@ -193,7 +193,7 @@ def differences(campaign: CampaignPlan, environments: Iterable[Environment]) -> 
     wanted = campaign.torch.partition("+")[0]
     found = {version.partition("+")[0] for each in environments if (version := torch_version(each))}
     others = sorted(found - {wanted}) if wanted else []
-    return tuple(f"torch {version} but the campaign requires {wanted}" for version in others)
+    return tuple(f"measured with torch {version}, but the campaign requires {wanted}" for version in others)
 
 
 class _Lines:

@@ -50,7 +50,7 @@ def problem_of(labels: Sequence[str], declared: Sequence[str] = ()) -> LabelProb
         rest = [label for label in labels if label != SELF_HOSTED and label.lower() not in AUTOMATIC]
         if not rest:
             return LabelProblem(
-                "these labels fit any machine of yours, so numbers of unlike machines would be mixed",
+                "these labels match every self-hosted runner, so results of unlike machines would be mixed",
                 f"add a label that only this pool's runners have, such as {OWN_PREFIX}POOL",
             )
         unknown = [label for label in rest if label not in own]
@@ -63,7 +63,7 @@ def problem_of(labels: Sequence[str], declared: Sequence[str] = ()) -> LabelProb
     return LabelProblem(
         f"unknown runner label {unknown[0]!r}{meant}",
         f"a hosted runner such as {HOSTED[0]}, or [{SELF_HOSTED}, {OWN_PREFIX}NAME];"
-        " other labels of your own are declared in the list `labels`",
+        " add other labels to the list `labels` of torchgauge.yml",
     )
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchgauge.counted import counted
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, TorchgaugeError, UsageError
@@ -79,7 +78,7 @@ def shard_campaign(
     options = executor_options(executor, executor_words or {})
     elsewhere = is_elsewhere(executor)
     if not job.shard.cases:
-        raise NothingSelectedError(f"{job.artifact}: the shard is empty", hint="torchgauge ci plan")
+        raise NothingSelectedError(f"{job.artifact}: the shard has no cases", hint="torchgauge ci plan")
     names = [_case_of(job, text) for text in job.shard.cases]
     there = interpreter(python)
     suites = suites_of(there, list(dict.fromkeys(word_of_case(name.suite, name.model) for name in names)))
@@ -104,7 +103,7 @@ def run_shard(campaign: Campaign, job: Job, out: Path, deadline_s: float | None 
     run raised where not even its journal was begun.
     """
     if out.exists():
-        raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
+        raise UsageError(f"{out} exists", hint="pass a new folder: a result set is not overwritten")
     report, trouble = None, ""
     try:
         with _stopped_in_time(deadline_s):
@@ -126,7 +125,7 @@ def _case_of(job: Job, text: str) -> CaseName:
     name = parse_case_id(text)
     if parse_target(name.device).name != job.pool.device:
         raise UsageError(
-            f"case {text} is on {name.device}, and pool {job.pool.name!r} has {job.pool.device}",
+            f"case {text} requires device {name.device}, but pool {job.pool.name!r} has {job.pool.device}",
             hint="plan the campaign again: torchgauge ci plan",
         )
     return name
@@ -163,18 +162,18 @@ def _groups(
 
 def _check_exact(job: Job, groups: Sequence[Group]) -> None:
     """Raise where the groups are not the cases that were asked for, whose ids may be from another version."""
-    hint = "run the job with the torchgauge that planned the campaign"
+    hint = "run the job with the torchgauge version that planned the campaign"
     made = {planned.case.id: planned for group in groups for planned in group.cases}
     other = made.keys() ^ set(job.shard.cases)
     if other:
         raise UsageError(
-            f"{job.artifact}: {counted(len(other), 'case means', 'cases mean')} "
-            f"something else here, first {min(other)}",
+            f"{job.artifact}: the campaign and this torchgauge plan different cases: "
+            f"{len(other)} differ, for example {min(other)}",
             hint=hint,
         )
     if terms_of(made) != job.shard.terms:
         raise UsageError(
-            f"{job.artifact}: its cases, or their tolerances or models, are others here than the campaign's",
+            f"{job.artifact}: cases, tolerances or models of this torchgauge differ from the campaign's",
             hint=hint,
         )
 

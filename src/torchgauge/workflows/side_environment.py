@@ -39,7 +39,7 @@ def make_environment(folder: Path, specification: str, also: Sequence[str] = (),
     if install and Path(specification).is_dir():
         python = make_by_command(folder, install, Path(specification), "")
     else:
-        _run([sys.executable, "-m", "venv", "--clear", str(folder)], log, "no environment could be made")
+        _run([sys.executable, "-m", "venv", "--clear", str(folder)], log, "no environment could be created")
     pip = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     extra = [word for each in also for word in _words(each)]
     _run([*pip, *words, *extra], log, f"{hide_told(specification)!r} could not be installed")
@@ -54,11 +54,11 @@ def make_by_command(folder: Path, command: str, checkout: Path, torch: str) -> P
     Raises :class:`InfrastructureError` with the end of what was printed where that fails.
     """
     if not checkout.is_dir():
-        raise InfrastructureError(f"{checkout} is not there", hint="check out the commit of that night there")
+        raise InfrastructureError(f"{checkout} does not exist", hint="check out the commit of that run there")
     log = folder.with_name(f"{folder.name}.log")
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = [sys.executable, "-m", "venv", "--clear", "--system-site-packages", str(folder.resolve())]
-    _run(made, log, "no environment could be made")
+    _run(made, log, "no environment could be created")
     python = folder.resolve() / "bin" / "python"
     variables = {
         **passed(Purpose.INSTALL),
@@ -76,11 +76,11 @@ def _words(specification: str) -> list[str]:
     try:
         words = shlex.split(specification)
     except ValueError as error:
-        raise UsageError(f"{hide_told(specification)!r}: {error}", hint="quote it as in a shell") from error
+        raise UsageError(f"{hide_told(specification)!r}: {error}", hint="use shell quotes") from error
     if not any(not word.startswith("-") for word in words):
         raise UsageError(
-            f"{hide_told(specification)!r} names nothing to install",
-            hint="torch==2.13.0, or a wheel's address",
+            f"{hide_told(specification)!r} contains nothing to install",
+            hint="torch==2.13.0, or the URL of a wheel",
         )
     return words
 
@@ -97,11 +97,9 @@ def _run(
             given = passed(Purpose.INSTALL) if variables is None else variables
             done = run(command, given, timeout=TIMEOUT_S, cwd=where, output=stream)
     except subprocess.TimeoutExpired:
-        raise InfrastructureError(
-            f"{problem}: it took more than {TIMEOUT_S:.0f} s", hint=f"see {log}"
-        ) from None
+        raise InfrastructureError(f"{problem}: timeout after {TIMEOUT_S:.0f} s", hint=f"see {log}") from None
     except OSError as error:
         raise InfrastructureError(f"{problem}: {error.strerror or error}", hint=f"see {log}") from error
     if done.returncode != 0:
         said = tail(known_secrets().hide_bytes(log.read_bytes()).decode(errors="replace")[-_TAIL:]).strip()
-        raise InfrastructureError(f"{problem}:\n{said}", hint=f"see {log}, and try it by hand")
+        raise InfrastructureError(f"{problem}:\n{said}", hint=f"see {log}, and run the command by hand")

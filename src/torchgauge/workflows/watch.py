@@ -22,7 +22,7 @@ from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.nights import due_night
 from torchgauge.workflows.planned_nights import UNASKED, EndedJobs, PlannedNight, planned_nights
 
-NOTHING = "that night has no result: it never began, was cancelled, or still runs"
+NOTHING = "no result: the nightly run never started, was cancelled, or still runs"
 
 
 class NightState(str, Enum):
@@ -191,7 +191,7 @@ def _ended_otherwise(plans: Sequence[PlannedNight]) -> tuple[str, ...]:
     if not plans or not all(plan.ended.failed for plan in plans):
         return ()
     how = plans[-1].ended.together
-    return (f"the jobs that measure ended as {how}, although each submitted a result set",)
+    return (f"the measuring jobs ended with {how}, although each submitted a result set",)
 
 
 def _gaps_of(pool: str, held: Sequence[ShardSeen], plans: Sequence[PlannedNight]) -> list[str]:
@@ -216,7 +216,7 @@ def _shard_gaps(pool: str, held: Sequence[ShardSeen], of: int, ended: EndedJobs)
     for number in range(1, of + 1):
         told = [] if number in there else ["no result"]
         how = ended.of(pool, number, of)
-        told += [how if told else f"{how}, although a result set came"] if how else []
+        told += [how if told else f"{how}, although a result set was submitted"] if how else []
         gaps += [f"pool {pool}, shard {number} of {of}: {', '.join(told)}"] if told else []
     return gaps + [
         f"{_name(shard, of)}: {shard.silent} of {counted(shard.rows, 'case')} were not measured"

@@ -50,7 +50,7 @@ class GateRun:
 def read_event(path: Path | str) -> dict[str, Any]:
     """The event in the file ``path``; raises :class:`DataFileError`."""
     where = str(path)
-    hint = "give the file that GITHUB_EVENT_PATH names"
+    hint = "--event with the file in GITHUB_EVENT_PATH"
     try:
         with Path(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -63,7 +63,7 @@ def read_event(path: Path | str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataFileError(where, f"is not JSON: {error}", hint=hint) from error
     if not isinstance(found, dict):
-        raise DataFileError(where, "is not an object", hint=hint)
+        raise DataFileError(where, "is not a JSON object", hint=hint)
     return found
 
 
@@ -85,7 +85,7 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
         raise SkippedError("the run was not for a pull request")
     path = str(run.get("path", "")).partition("@")[0]
     if path != workflow_path or run.get("name") != workflow_name:
-        raise SkippedError("the run is of another workflow file or name than the gate's")
+        raise SkippedError("the run is not of the gate's workflow file and name")
     conclusion = _text(run, "conclusion")
     if conclusion in NO_RUN:
         raise SkippedError(NO_RUN[conclusion])
@@ -100,9 +100,9 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
         default_branch=_text(event, "repository", "default_branch"),
     )
     if found.repository.lower() != repository.lower():
-        raise SkippedError("the run is of another repository")
+        raise SkippedError("the run belongs to another repository")
     if not is_sha(found.head_sha) or not all(map(is_repository, (found.repository, found.head_repository))):
-        raise DataFileError("the event", "names no commit or no repository of the head")
+        raise DataFileError("the event", "contains no commit or no repository of the head")
     return found
 
 

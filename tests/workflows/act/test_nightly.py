@@ -325,7 +325,7 @@ def test_a_lost_shard_makes_the_night_red_and_what_came_is_published(tmp_path, g
     with git_host.artifact("collected-1") as archive:
         missing = json.loads(archive.read("collect.json"))["missing"]
     assert [(each["pool"], each["shard"]) for each in missing] == [("cpu", 2)]
-    assert [each["title"] for each in github.issues] == ["Missing: results of pool cpu"]
+    assert [each["title"] for each in github.issues] == ["Missing results of pool cpu"]
     files = git_host.git("ls-tree", "-r", "--name-only", "results").splitlines()
     assert sum(name.endswith("/provenance.json") for name in files) == 1
 

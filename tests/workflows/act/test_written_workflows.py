@@ -147,8 +147,8 @@ def test_the_written_comment_job_misses_a_pool(written: Written, tmp_path: Path)
         run = written.run("workflow_run", "torchgauge-pr-comment.yml", github, payload=told, run=78)
     assert run.jobs == {("Comment", "success")}, run.log[-4000:]
     body = github.comments[0]["body"]
-    assert "| `hosted` | Incomplete: this is not a pass | `no result set came` |" in body
-    assert "this pool was not planned" in body
+    assert "| `hosted` | Incomplete: this is not a pass | `no result set was submitted` |" in body
+    assert "this pool is not in the plan" in body
     assert [each["conclusion"] for each in github.check_runs] == ["action_required"]
 
 
@@ -174,7 +174,7 @@ def test_a_pull_request_of_a_fresh_repository_passes_when_nothing_is_lacking(wri
     """
     git_host = written.git_host
     git_host.git("config", "uploadpack.allowAnySHA1InWant", "true")
-    assert "missing in the repository: a project for pip (pyproject.toml" in written.lacks
+    assert "missing in the repository: a project that pip can install" in written.lacks
     quick = documented().replace("budget: 30m", "budget: 30s").replace("[noop, mlp]", "[noop]")
     git_host.commit({"torchgauge.yml": quick})
     body = gated(written, 77)
@@ -186,7 +186,7 @@ def test_a_pull_request_of_a_fresh_repository_passes_when_nothing_is_lacking(wri
         "are missing",
         "rejected",
         "not known here",
-        "no result set came",
+        "no result set was submitted",
         "could not be installed",
     ):
         assert words not in body

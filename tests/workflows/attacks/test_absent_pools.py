@@ -57,45 +57,45 @@ class Variant:
 ONE = {"cpu": FINE}
 LOST = jobs(cpu="success", npu="failure")
 VARIANTS = [
-    Variant("a pool submitted nothing", "its job ended as success, and submitted none", ONE),
-    Variant("a job failed, the run did not", "its job ended as failure", ONE, LOST),
-    Variant("a job failed", "npu ended as failure", ONE, LOST, "failure"),
+    Variant("a pool submitted nothing", "its job ended with success, and submitted none", ONE),
+    Variant("a job failed, the run did not", "its job ended with failure", ONE, LOST),
+    Variant("a job failed", "npu ended with failure", ONE, LOST, "failure"),
     Variant(
         "a job was cancelled",
-        "its job ended as cancelled",
+        "its job ended with cancelled",
         ONE,
         jobs(cpu="success", npu="cancelled"),
         "cancelled",
     ),
     Variant(
         "a job took too long",
-        "its job ended as timed_out",
+        "its job ended with timed_out",
         ONE,
         jobs(cpu="success", npu="timed_out"),
         "failure",
     ),
     Variant(
-        "a job never began", "its job ended as unfinished", ONE, jobs(cpu="success", npu=""), "cancelled"
+        "a job never began", "its job ended with unfinished", ONE, jobs(cpu="success", npu=""), "cancelled"
     ),
     Variant("a pool was never planned", "the run had no job for it", ONE, jobs(cpu="success")),
     Variant("no pool was planned", "No pool was planned", {}, (job("plan"),), pools=()),
     Variant(
         "the plan failed",
-        "the run had no job for it, plan ended as failure",
+        "the run had no job for it, plan ended with failure",
         {},
         (job("plan", "failure"),),
         "failure",
     ),
-    Variant("the run could not start", "the run ended as startup_failure", {}, (), "startup_failure"),
+    Variant("the run could not start", "the run ended with startup_failure", {}, (), "startup_failure"),
     Variant("nothing came at all", "No valid result set was submitted", {}),
-    Variant("the run failed with all sets there", "the run ended as failure", ended="failure"),
-    Variant("the run was cancelled with all sets there", "the run ended as cancelled", ended="cancelled"),
-    Variant("the run timed out with all sets there", "the run ended as timed_out", ended="timed_out"),
-    Variant("the run went stale with all sets there", "the run ended as stale", ended="stale"),
-    Variant("the run ended in a word of tomorrow", "the run ended as fine_really", ended="fine_really"),
+    Variant("the run failed with all sets there", "the run ended with failure", ended="failure"),
+    Variant("the run was cancelled with all sets there", "the run ended with cancelled", ended="cancelled"),
+    Variant("the run timed out with all sets there", "the run ended with timed_out", ended="timed_out"),
+    Variant("the run went stale with all sets there", "the run ended with stale", ended="stale"),
+    Variant("the run ended in a word of tomorrow", "the run ended with fine_really", ended="fine_really"),
     Variant(
         "another job failed with all sets there",
-        "more ended as failure",
+        "more ended with failure",
         ended="failure",
         jobs=(*WELL, job("more", "failure")),
     ),
@@ -104,7 +104,7 @@ VARIANTS = [
     Variant(
         "a set that compared nothing", "| `npu` | Incomplete: this is not a pass |", {**ONE, "npu": report()}
     ),
-    Variant("a set of a pool that is not in the file", "this pool was not planned", {**BOTH, "gpu": FINE}),
+    Variant("a set of a pool that is not in the file", "this pool is not in the plan", {**BOTH, "gpu": FINE}),
     Variant(
         "a set of another pool in its place",
         "the run had no job for it",
@@ -114,7 +114,7 @@ VARIANTS = [
     Variant("a set under a name that is almost the pool's", "| `npu` | Incomplete", {**ONE, "NPU": FINE}),
     Variant(
         "a set of a machine of one's own that nobody asked for",
-        "this pool was not planned",
+        "this pool is not in the plan",
         {**BOTH, "sim": FINE},
     ),
     Variant(
@@ -187,9 +187,7 @@ def test_what_is_missing_is_said_and_is_no_pass(variant, github, tmp_path) -> No
     (comment,) = github.comments
     assert variant.told in comment["body"]
     assert variant.told in summary
-    assert (
-        "start the jobs that failed again" in comment["body"] or variant.name == "a set that compared nothing"
-    )
+    assert "rerun the failed jobs" in comment["body"] or variant.name == "a set that compared nothing"
     assert checks(github) == {"torchgauge": variant.check}
     assert [each["head_sha"] for each in github.check_runs] == [SHA]
 
@@ -217,7 +215,7 @@ def test_a_pool_that_was_named_and_died_is_missing(github, tmp_path) -> None:
     told_of(github, tmp_path, Variant("label", "", {}, jobs(sim="cancelled"), "cancelled"))
     assert checks(github) == {"torchgauge sim": "action_required"}
     assert (
-        "| `sim` | Incomplete: this is not a pass | `no result set came: its job ended as cancelled` |"
+        "Incomplete: this is not a pass | `no result set was submitted: its job ended with cancelled` |"
         in (github.comments[0]["body"])
     )
 

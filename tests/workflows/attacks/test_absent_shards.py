@@ -162,7 +162,7 @@ SIM_GONE = {
     "collect": f"gap: pool sim, shard 1 of 1: {ABSENT} (2 cases)",
     "gate": f"incomplete: pool sim, shard 1 of 1: {ABSENT} (2 cases)",
     "watch": "pool sim, shard 1 of 1: no result",
-    "issues": "open: Missing: results of pool sim",
+    "issues": "open: Missing results of pool sim",
 }
 ENDED = {"watch": "incomplete", "issues": "nothing to do", "codes": (3, 3, 1)}
 GPU = ("card", "sim", "gpu")
@@ -173,7 +173,7 @@ VARIANTS = [
         f"gap: pool card, shard 2 of 2: {ABSENT} (2 cases)",
         f"incomplete: pool card, shard 2 of 2: {ABSENT}",
         "pool card, shard 2 of 2: no result",
-        "no valid result set came for 1 of 2 shards (2), so 2 planned cases have no row",
+        "no valid result set for 1 of 2 shards (2), so 2 planned cases have no row",
         sets=(("card", 1), ("sim", 1)),
     ),
     Variant(
@@ -189,14 +189,14 @@ VARIANTS = [
         "incomplete, 0/6 cases: none",
         "incomplete: no case has a result",
         "missing, campaign 2026-05-28",
-        "no valid result set came for 2 of 2 shards (1, 2)",
+        "no valid result set for 2 of 2 shards (1, 2)",
         sets=(),
     ),
     *(
         Variant(
             f"the jobs ended as {ended} with all sets there",
-            f"gap: the jobs that measure ended as {ended}",
-            f"incomplete: the jobs that measure ended as {ended}",
+            f"gap: the measuring jobs ended with {ended}",
+            f"incomplete: the measuring jobs ended with {ended}",
             **ENDED,
             ended=ended,
         )
@@ -205,9 +205,9 @@ VARIANTS = [
     Variant(
         "a pool was never planned, and nobody asked for that",
         "complete, 6/6 cases",
-        "incomplete: pool gpu: torchgauge.yml has it and the plan does not",
+        "incomplete: pool gpu: torchgauge.yml lists this pool but the plan does not",
         "pool gpu: no result",
-        "open: Missing: results of pool gpu",
+        "open: Missing results of pool gpu",
         configured=GPU,
         codes=(0, 3, 1),
     ),
@@ -223,10 +223,10 @@ VARIANTS = [
     ),
     Variant(
         "no case of the campaign is for a pool's device",
-        "gap: pool gpu: no case is planned for it",
-        "incomplete: pool gpu: no case is planned for it",
-        "pool gpu: no case is planned for it",
-        "open: Missing: results of pool gpu",
+        "gap: pool gpu: no case is planned, since",
+        "incomplete: pool gpu: no case is planned, since",
+        "pool gpu: no case is planned, since",
+        "open: Missing results of pool gpu",
         configured=GPU,
         plan=(("empty", ("gpu",)),),
     ),
@@ -391,9 +391,9 @@ BLANK = NightFindings("c", "2026-05-28", (), (), 0, (), (), (), frozenset(), fro
 
 def test_the_issue_of_an_absent_pool_is_closed_when_all_of_it_comes_and_opened_again() -> None:
     """By its hidden line; half of a pool closes nothing, and what a person closed stays closed."""
-    gone = replace(BLANK, absent=(AbsentPool("sim", "no valid result set came"),))
+    gone = replace(BLANK, absent=(AbsentPool("sim", "no valid result set"),))
     (opened,) = plan_issues(gone, []).steps
-    assert (opened.do, opened.title) == (Do.OPEN, "Missing: results of pool sim")
+    assert (opened.do, opened.title) == (Do.OPEN, "Missing results of pool sim")
     told = {"number": 7, "state": "open", "user": {"login": BOT}, "title": opened.title, "body": opened.body}
     known = read_issue(told)
     assert plan_issues(gone, [known]).steps == ()
@@ -407,14 +407,14 @@ def test_the_issue_of_an_absent_pool_is_closed_when_all_of_it_comes_and_opened_a
 
 
 HOW = [
-    ("sim 1 of 1", "failure", "pool sim, shard 1 of 1: no result, its job ended as failure"),
-    ("sim 1 of 1", "cancelled", "pool sim, shard 1 of 1: no result, its job ended as cancelled"),
-    ("sim 1 of 1", "", "pool sim, shard 1 of 1: no result, its job ended as unfinished"),
-    ("sim 1 of 1", None, "pool sim, shard 1 of 1: no result, its job never began"),
+    ("sim 1 of 1", "failure", "pool sim, shard 1 of 1: no result, its job ended with failure"),
+    ("sim 1 of 1", "cancelled", "pool sim, shard 1 of 1: no result, its job ended with cancelled"),
+    ("sim 1 of 1", "", "pool sim, shard 1 of 1: no result, its job ended with unfinished"),
+    ("sim 1 of 1", None, "pool sim, shard 1 of 1: no result, its job never started"),
     ("sim 1 of 1", "success", "pool sim, shard 1 of 1: no result\n"),
-    ("card 2 of 2", "failure", "shard 2 of 2: its job ended as failure, although a result set came"),
-    ("card 2 of 2", "timed_out", "its job ended as timed_out, although a result set came"),
-    ("card 2 of 2", "a\n::x::\x1b[2J", "although a result set came"),
+    ("card 2 of 2", "failure", "shard 2 of 2: its job ended with failure, although a result set was"),
+    ("card 2 of 2", "timed_out", "its job ended with timed_out, although a result set was submitted"),
+    ("card 2 of 2", "a\n::x::\x1b[2J", "although a result set was submitted"),
 ]
 
 
@@ -423,7 +423,7 @@ def test_collect_and_watch_say_how_a_job_ended(job, ended, words, folder: Path) 
     """As the Git host says: what failed or was cancelled looks neither like a pass nor as if it ran still."""
     night, stated = TwoPools(folder), {}
     (folder / "campaign.json").write_text(campaign_json(night.campaign))
-    for pool, shard in WHOLE if "a result set came" in words else NOT_SIM:
+    for pool, shard in WHOLE if "a result set was" in words else NOT_SIM:
         digest = hashlib.sha256((night.hand_in(pool, shard) / "manifest.json").read_bytes()).hexdigest()
         stated[job_name(pool, shard, len(night.campaign.pool(pool).shards))] = (f"sha256:{digest}",)
     ends = dict.fromkeys(("card 1 of 2", "card 2 of 2", "sim 1 of 1"), "success") | {job: ended}
@@ -450,7 +450,7 @@ def test_a_job_that_is_started_again_and_ends_well_is_whole(folder: Path) -> Non
     plan, store = night.campaign, night.store
     keep_plan(store, plan, EndedJobs("failure", (("sim 1 of 1", "failure"),)))
     keep_plan(store, plan)
-    assert planned_nights(store)[0].ended.of("sim", 1, 1) == "its job ended as failure"
+    assert planned_nights(store)[0].ended.of("sim", 1, 1) == "its job ended with failure"
     keep_plan(store, plan, EndedJobs("success", (("sim 1 of 1", "success"),)))
     (kept,) = planned_nights(store)
     assert (kept.ended.of("sim", 1, 1), kept.ended.failed) == ("", False)

@@ -198,5 +198,5 @@ def test_refusals_without_end_are_counted_and_a_jobs_own_is_kept(tmp_path: Path)
     found = collect(mine.parent, night.expected, night.store, clock=night.clock)
     assert len(found.rejected) == MOST_REFUSALS + 1
     assert found.rejected[0].artifact == mine.name
-    assert found.rejected[-1].detail == "5 artifacts were refused beside the 300 that are listed"
+    assert found.rejected[-1].detail == "5 artifacts were refused in addition to the 300 listed"
     assert len(list((night.store.path / "rejected").iterdir())) == MOST_REFUSALS + 1

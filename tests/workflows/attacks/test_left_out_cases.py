@@ -94,7 +94,7 @@ def test_what_cannot_be_planned_where_the_comment_is_written_is_no_pass(github, 
     """A suite that is not installed there: nobody can say whether a case is missing."""
     config = config_of("cpu").replace("suites: [toy]", "suites: [toys]")
     body = comment(github, tmp_path, config, ("cpu", report(of(SAME))))
-    assert "The planned cases are unknown here: `unknown suite" in body
+    assert "The planned cases are unknown: `unknown suite" in body
     assert checks(github) == {"torchgauge": "action_required"}
 
 
@@ -163,7 +163,7 @@ def test_a_base_that_is_changed_meanwhile_gets_no_word(github, tmp_path: Path, m
 
     monkeypatch.setattr(github, "_list_pulls", moved)
     assert comment(github, tmp_path, config_of("cpu"), ("cpu", FINE)) == ""
-    assert "has another base by now" in (tmp_path / "summary.md").read_text()
+    assert "the base of the pull request changed" in (tmp_path / "summary.md").read_text()
     assert github.check_runs == []
 
 

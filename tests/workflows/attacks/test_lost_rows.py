@@ -96,7 +96,7 @@ def test_a_publication_names_what_came_in_and_is_gone(collected: tuple[Store, st
         table.unlink()
     cut_journal(store, run)
     code, told = ci("publish", "--store", "store", "--site", "site")
-    assert (code, f"left out: {run}: it has 0 of the 2 rows that came in" in told) == (0, True)
+    assert (code, f"left out: {run}: the run has 0 of 2 imported rows" in told) == (0, True)
 
 
 def test_a_run_that_is_gone_is_missed(collected: tuple[Store, str]) -> None:

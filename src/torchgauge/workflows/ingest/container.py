@@ -73,7 +73,7 @@ def read_container(path: Path, caps: Caps | None = None) -> dict[str, bytes]:
             raise RefusedSetError(Reason.NOT_A_FILE, "the artifact is neither a file nor a folder")
     missing = sorted(caps.sizes.keys() - files.keys())
     if not files:
-        raise RefusedSetError(Reason.EMPTY, "there is nothing in it")
+        raise RefusedSetError(Reason.EMPTY, "the artifact is empty")
     if missing:
         raise RefusedSetError(Reason.MISSING_FILE, f"{missing[0]} is missing")
     return files
@@ -103,7 +103,7 @@ def _from_zip(path: Path, caps: Caps) -> dict[str, bytes]:
     if packed == 0:
         raise RefusedSetError(Reason.EMPTY, "the file is empty")
     if packed > caps.packed:
-        raise RefusedSetError(Reason.TOO_LARGE, f"{packed} packed bytes; at most {caps.packed}")
+        raise RefusedSetError(Reason.TOO_LARGE, f"{packed} packed bytes; the limit is {caps.packed}")
     _check_directory(path, packed, caps)
     files: dict[str, bytes] = {}
     with zipfile.ZipFile(path) as archive:
@@ -116,17 +116,17 @@ def _from_zip(path: Path, caps: Caps) -> dict[str, bytes]:
             name = info.orig_filename
             if info.orig_filename != info.filename:
                 raise RefusedSetError(
-                    Reason.FILE_NAME, "an entry has a name with a null byte or a foreign slash"
+                    Reason.FILE_NAME, "the name of an entry contains a null byte or a backslash"
                 )
             _check_name(name, caps)
             if name in files:
-                raise RefusedSetError(Reason.DUPLICATE_NAME, f"{name} is there twice")
+                raise RefusedSetError(Reason.DUPLICATE_NAME, f"{name} occurs twice")
             _check_entry(info, caps)
             with archive.open(info) as stream:
                 files[name] = _read(stream, name, min(caps.sizes[name], info.file_size))
     total = sum(map(len, files.values()))
     if total > caps.ratio_from and total > caps.ratio * packed:
-        raise RefusedSetError(Reason.RATIO, f"{packed} bytes unpack to {total}: more than {caps.ratio} fold")
+        raise RefusedSetError(Reason.RATIO, f"{packed} bytes unpack to {total}: above {caps.ratio} times")
     return files
 
 
@@ -140,10 +140,10 @@ def _check_directory(path: Path, packed: int, caps: Caps) -> None:
         raise RefusedSetError(Reason.UNREADABLE, "not a complete zip file: it has no list of contents")
     _, _, _, entries, total, size, _, _ = END.unpack_from(tail, at)
     if tail[max(0, at - 20) :].startswith(END_64_MARK):
-        raise RefusedSetError(Reason.TOO_LARGE, "a zip file of the kind for more than 4 GiB")
+        raise RefusedSetError(Reason.TOO_LARGE, "a zip64 file, which is not accepted")
     if max(entries, total) > caps.files or size > LONGEST_DIRECTORY:
         raise RefusedSetError(
-            Reason.TOO_MANY_FILES, f"{counted(total, 'entry')} in {size} bytes; at most {caps.files}"
+            Reason.TOO_MANY_FILES, f"{counted(total, 'entry')} in {size} bytes; the limit is {caps.files}"
         )
 
 
@@ -151,8 +151,8 @@ def _check_name(name: str, caps: Caps) -> None:
     if name in caps.sizes:
         return
     if "\\" in name or name.startswith("/") or ".." in name.split("/") or ":" in name:
-        raise RefusedSetError(Reason.FILE_NAME, "an entry is a path, not the name of a file of the set")
-    raise RefusedSetError(Reason.EXTRA_FILE, "an entry does not belong to the set")
+        raise RefusedSetError(Reason.FILE_NAME, "an entry has a path in its name")
+    raise RefusedSetError(Reason.EXTRA_FILE, "an entry is not a file of a result set")
 
 
 def _check_entry(info: zipfile.ZipInfo, caps: Caps) -> None:
@@ -163,12 +163,12 @@ def _check_entry(info: zipfile.ZipInfo, caps: Caps) -> None:
     if info.flag_bits & 0x1:
         raise RefusedSetError(Reason.UNREADABLE, f"{info.filename} is encrypted")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise RefusedSetError(Reason.UNREADABLE, f"{info.filename} is packed in a way that is not taken")
+        raise RefusedSetError(Reason.UNREADABLE, f"{info.filename} is not compressed by deflate")
     if info.file_size > caps.sizes[info.filename]:
         most = caps.sizes[info.filename]
-        raise RefusedSetError(Reason.TOO_LARGE, f"{info.filename} has {info.file_size} bytes; at most {most}")
+        raise RefusedSetError(Reason.TOO_LARGE, f"{info.filename} has {info.file_size} bytes; limit: {most}")
     if info.file_size > caps.ratio_from and info.file_size > caps.ratio * max(info.compress_size, 1):
-        raise RefusedSetError(Reason.RATIO, f"{info.filename} unpacks more than {caps.ratio} fold")
+        raise RefusedSetError(Reason.RATIO, f"{info.filename} unpacks to above {caps.ratio} times")
 
 
 def _read(stream: IO[bytes], name: str, most: int) -> bytes:
@@ -177,7 +177,7 @@ def _read(stream: IO[bytes], name: str, most: int) -> bytes:
     while chunk := stream.read(min(CHUNK, most + 1 - found.tell())):
         found.write(chunk)
         if found.tell() > most:
-            raise RefusedSetError(Reason.TOO_LARGE, f"{name} has more than the {most} bytes that it may have")
+            raise RefusedSetError(Reason.TOO_LARGE, f"{name} has more than {most} bytes, the limit")
     return found.getvalue()
 
 

@@ -35,7 +35,7 @@ def replaced_by(store: Store, held: Iterable[HeldRun], valid: ValidSet, whole: C
         elif each.planned_at < valid.planned_at and manifest.pool in whole:
             found.append(each.run_id)
         elif shared := len(_cases(store, each.run_id) & set(valid.shard.cases)):
-            words = f"{shared} of its cases have rows of another plan of this night, in {each.run_id}"
+            words = f"{shared} of the cases have rows of another plan of this campaign, in {each.run_id}"
             raise RefusedSetError(Reason.COUNTED, words)
     return found
 
@@ -53,10 +53,10 @@ def whole_pools(campaign: CampaignPlan, sets: Iterable[ValidSet], held: Iterable
 
 def _check_attempt(there: HeldRun, attempt: int) -> None:
     if there.attempt > attempt:
-        words = f"attempt {there.attempt} at its shard is in the store: {there.run_id}"
+        words = f"the store already contains the later attempt {there.attempt} at this shard: {there.run_id}"
         raise RefusedSetError(Reason.SUPERSEDED, words)
     if there.attempt == attempt:
-        raise RefusedSetError(Reason.RUN_EXISTS, f"its attempt is in the store as {there.run_id}")
+        raise RefusedSetError(Reason.RUN_EXISTS, f"the store already contains this attempt as {there.run_id}")
 
 
 def _cases(store: Store, run_id: str) -> set[str]:

@@ -166,7 +166,7 @@ def take(
     run_id = valid.manifest.run_id
     _check_never_removed(store, run_id)
     if (store.path / "comparisons" / run_id).exists():
-        raise RefusedSetError(Reason.RUN_EXISTS, f"{run_id} is a comparison of this store")
+        raise RefusedSetError(Reason.RUN_EXISTS, f"the store contains a comparison with the id {run_id}")
     target = store.path / "runs" / run_id
     supersedes = tuple(replaced_by(store, reception.held, valid, reception.whole))
     taken = Taken(
@@ -295,7 +295,7 @@ def _check_same(target: Path, files: Mapping[str, bytes]) -> None:
         except OSError:
             same = False
         if not same:
-            raise RefusedSetError(Reason.RUN_EXISTS, f"run {target.name} is in the store with other content")
+            raise RefusedSetError(Reason.RUN_EXISTS, f"the store has another run {target.name}")
 
 
 def _write_run(folder: Path, files: Mapping[str, bytes], said: dict[str, Any]) -> None:
@@ -316,7 +316,7 @@ def _stage(staging: Path, run_id: str, candidate: Candidate, said: dict[str, Any
     except UNMADE as error:
         if isinstance(error.__cause__, OSError):
             raise
-        raise RefusedSetError(Reason.UNPUBLISHABLE, f"it makes no tables: {type(error).__name__}") from error
+        raise RefusedSetError(Reason.UNPUBLISHABLE, f"making tables fails: {type(error).__name__}") from error
 
 
 def _move(staging: Path, store: Store, run_id: str) -> None:

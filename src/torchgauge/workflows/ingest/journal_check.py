@@ -59,7 +59,7 @@ def check_journal(raw: bytes, plan: CheckedPlan, device: str, window: Window) ->
             raise RefusedSetError(Reason.DAMAGED_JOURNAL, f"line {number} does not match its checksum")
         said, kind, body = parts
         if said != number:
-            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number} has line number {said}")
+            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number} has the number {said}")
         reading.line(number, kind, body)
     return reading.end()
 
@@ -88,15 +88,15 @@ class _Reading:
         """Check one line."""
         step = self._steps.get(kind)
         if step is None:
-            raise RefusedSetError(Reason.SCHEMA, f"line {number} is of a kind that a run does not have")
+            raise RefusedSetError(Reason.SCHEMA, f"line {number} is of an unknown kind")
         if (number == 1) != (kind == b"plan") or self._end is not None:
-            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number}: a plan comes first, and an end last")
+            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number}: the plan must be first, an end last")
         step(body, f"line {number}")
 
     def end(self) -> CheckedJournal:
         """What the journal says as a whole."""
         if self._end is None:
-            raise RefusedSetError(Reason.DAMAGED_JOURNAL, "the journal has no end: it was cut off")
+            raise RefusedSetError(Reason.DAMAGED_JOURNAL, "the journal has no end line: the file was cut off")
         if self._left:
             first = min(self._left)
             raise RefusedSetError(
@@ -110,9 +110,9 @@ class _Reading:
     def _stamp(self, body: bytes, what: str) -> None:
         stamp = decode(body, PlanStamp, what)
         if stamp.schema_version != SCHEMA_VERSION:
-            raise RefusedSetError(Reason.SCHEMA, f"the journal is of schema {stamp.schema_version}")
+            raise RefusedSetError(Reason.SCHEMA, f"the journal has schema version {stamp.schema_version}")
         if (stamp.run_id, stamp.digest) != (self._plan.run_id, self._plan.digest):
-            raise RefusedSetError(Reason.PLAN_DIGEST, "the journal does not belong to the plan beside it")
+            raise RefusedSetError(Reason.PLAN_DIGEST, "the journal belongs to another plan than plan.json")
 
     def _environment(self, body: bytes, what: str) -> None:
         self._observed += 1
@@ -121,11 +121,11 @@ class _Reading:
             raise RefusedSetError(Reason.TOO_LARGE, f"{what}: more than {most}")
         found = decode(body, Environment, what)
         if found.device.partition(".")[0] != self._device:
-            raise RefusedSetError(Reason.DEVICE, f"{what}: an environment of another device than the pool's")
+            raise RefusedSetError(Reason.DEVICE, f"{what}: the environment is not of the pool's device")
         keys = [key for key, _ in found.identity]
         if keys != sorted(set(keys)):
             # the id is a hash of the pairs as they stand: one machine must not have two
-            raise RefusedSetError(Reason.ENVIRONMENT, f"{what}: facts that are not in order, each once")
+            raise RefusedSetError(Reason.ENVIRONMENT, f"{what}: the facts are not sorted and unique")
         whole = Environment(found.device, found.identity)
         told = tuple(pair for pair in found.identity if pair[0] in TORCH_VERSION_KEYS)
         self._environments[whole.id] = Environment(found.device, told)
@@ -134,7 +134,7 @@ class _Reading:
         found = decode(body, Calibration, what)
         numbers = (found.gemm_flops, found.copy_bytes_per_s, found.launch_s)
         if any(number is not None and number < 0 for number in numbers):
-            raise RefusedSetError(Reason.NUMBER, f"{what}: a calibration below zero")
+            raise RefusedSetError(Reason.NUMBER, f"{what}: a calibration value is below zero")
 
     def _note(self, body: bytes, what: str) -> None:
         self._window.check(decode(body, Note, what).at, f"the note on {what}")
@@ -143,12 +143,12 @@ class _Reading:
         row = decode(body, Result, what)
         case_id = row.case_id
         if case_id not in self._plan.cases:
-            raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: a case that is not planned")
+            raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: the case is not in the plan")
         planned = self._left.pop(case_id, None)
         if planned is None:
-            raise RefusedSetError(Reason.CASE_TWICE, f"{what}: {case_id} has a row already")
+            raise RefusedSetError(Reason.CASE_TWICE, f"{what}: a second row of {case_id}")
         if row.case != planned.case:
-            raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} is not the case of that name")
+            raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} differs from the planned one")
         told = sum(len(name) + len(str(value)) for name, value in row.facts)
         self._told += told
         if told > ROW_FACTS or self._told > FACT_BYTES:
@@ -164,12 +164,12 @@ class _Reading:
         self._foreign |= {each.metric for each in row.measurements} - self._known
         if len(self._foreign) > FOREIGN_METRICS:
             raise RefusedSetError(
-                Reason.TOO_LARGE, f"{what}: more than {FOREIGN_METRICS} metrics that are not declared here"
+                Reason.TOO_LARGE, f"{what}: more than {FOREIGN_METRICS} metrics that are unknown here"
             )
 
     def _ended(self, body: bytes, what: str) -> None:
         end = decode(body, End, what)
         if end.state is RunState.RUNNING:
-            raise RefusedSetError(Reason.ROW, f"{what}: a run does not end as running")
+            raise RefusedSetError(Reason.ROW, f"{what}: a run cannot end with the state running")
         self._window.check(end.at, "the end of the run")
         self._end = end.state

@@ -42,7 +42,7 @@ def check_plan(
     plan = decode(raw, Plan, "the plan", len(raw))
     if plan.schema_version != SCHEMA_VERSION:
         raise RefusedSetError(
-            Reason.SCHEMA, f"the plan is of schema {plan.schema_version}, not {SCHEMA_VERSION}"
+            Reason.SCHEMA, f"the plan has schema version {plan.schema_version}, not {SCHEMA_VERSION}"
         )
     window.check(plan.created_at, "the plan")
     wanted, expected = frozenset(shard.cases), dict(shard.expected)
@@ -52,7 +52,7 @@ def check_plan(
         check_depth(group.recipe, "the recipe of a group")
         recipes += len(msgspec.json.encode(group.recipe))
         if recipes > RECIPES_BYTES:
-            raise RefusedSetError(Reason.TOO_LARGE, f"its recipes have more than {RECIPES_BYTES} bytes")
+            raise RefusedSetError(Reason.TOO_LARGE, f"recipes have more than {RECIPES_BYTES} bytes")
         if not group.cases:
             raise RefusedSetError(Reason.SCHEMA, "a group of the plan without a case")
         for planned in group.cases:
@@ -66,7 +66,7 @@ def check_plan(
         raise RefusedSetError(Reason.MISSING_CASE, words)
     if terms_of(cases) != shard.terms:
         raise RefusedSetError(
-            Reason.TOLERANCE, "its cases, their tolerances or models are others than the campaign's"
+            Reason.TOLERANCE, "the cases, tolerances or models in this plan differ from the campaign's"
         )
     return CheckedPlan(plan.run_id, plan.created_at, plan.digest, cases)
 
@@ -77,7 +77,7 @@ def _check_case(
     if case.id not in wanted:
         raise RefusedSetError(Reason.FOREIGN_CASE, "the plan has a case that is not in the shard")
     if case.device.name != pool.device:
-        raise RefusedSetError(Reason.DEVICE, f"{case.id} is not on the device of the pool")
+        raise RefusedSetError(Reason.DEVICE, f"{case.id} is not for the device of the pool")
     name = case.configuration.name
     if (known.get(name) or named_by_backend(name)) != case.configuration:
         raise RefusedSetError(

@@ -33,7 +33,7 @@ def remove_run(store: Store, run_id: str, reason: str, clock: Clock = SYSTEM_CLO
     reason = reason.strip()
     if not reason or len(reason) > LONGEST_REASON or not is_plain(reason):
         raise UsageError(
-            "a removal needs a reason of one plain line", hint='--reason "withdrawn by the contributor: ..."'
+            "--reason must be one line of plain text", hint='--reason "withdrawn by the contributor: ..."'
         )
     folder = store.run(run_id)
     path = _replace_by_tombstone(store, run_id, reason, clock)

@@ -28,23 +28,23 @@ class Window:
     def check(self, moment: float, what: str) -> None:
         """Raise where ``moment`` is outside."""
         if not self.begin <= moment <= self.end:
-            raise RefusedSetError(Reason.TIME, f"{what} is at {moment:.0f}, outside the campaign's time")
+            raise RefusedSetError(Reason.TIME, f"{what} is at {moment:.0f} s, outside the campaign's time")
 
 
 def check_row(row: Result, run_id: str, environments: Container[str], window: Window) -> None:
     """Raise :class:`RefusedSetError` where ``row`` cannot be one of the run ``run_id``."""
     case_id = row.case_id
     if row.run_id != run_id:
-        raise RefusedSetError(Reason.ROW, f"{case_id}: the row is of another run")
+        raise RefusedSetError(Reason.ROW, f"{case_id}: the row belongs to another run")
     if row.schema_version != SCHEMA_VERSION:
-        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: the row is of schema {row.schema_version}")
+        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: the row has schema version {row.schema_version}")
     if row.environment_id and row.environment_id not in environments:
-        words = "it names an environment of which no facts came before it"
+        words = "the row refers to an environment that is not in the journal before it"
         raise RefusedSetError(Reason.ENVIRONMENT, f"{case_id}: {words}")
     if row.started_at or row.environment_id:
         window.check(row.started_at, f"the start of {case_id}")
     if not is_plain_command(row.reproduce, case_id):  # a reader may paste it
-        raise RefusedSetError(Reason.TEXT, f"{case_id}: its command does not just run it again")
+        raise RefusedSetError(Reason.TEXT, f"{case_id}: the reproduce command does more than run the case")
     if len(row.attempts) > MOST_ATTEMPTS:
         raise RefusedSetError(Reason.TOO_LARGE, f"{case_id}: at most {MOST_ATTEMPTS} attempts")
     _check_end(row, case_id, window)
@@ -56,7 +56,7 @@ def check_row(row: Result, run_id: str, environments: Container[str], window: Wi
 def _check_end(ended: Result | Attempt, case_id: str, window: Window) -> None:
     """Raise where ``ended``, a row or an attempt, has a log or a duration that it cannot have."""
     if ended.log and not _LOG.fullmatch(ended.log):
-        raise RefusedSetError(Reason.TEXT, f"{case_id}: its log is not a file of the run")
+        raise RefusedSetError(Reason.TEXT, f"{case_id}: the log is not a file of the run")
     if not 0 <= ended.duration_s <= window.end - window.begin:
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: it took {ended.duration_s:g} s")
 
@@ -67,7 +67,7 @@ def _check_series(row: Result, case_id: str) -> None:
         raise RefusedSetError(Reason.TOO_LARGE, f"{case_id}: more than {MOST_SAMPLES} samples of a metric")
     summaries = [(summary.metric, summary.n) for summary in row.summaries]
     if len(row.measurements) != len(counts) or sorted(summaries) != sorted(counts.items()):
-        words = "measurements and summaries are not of the same samples"
+        words = "measurements and summaries differ in metrics or numbers of samples"
         raise RefusedSetError(Reason.ROW, f"{case_id}: {words}")
     if problem := impossible(row, bounded=True):
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: {problem}")

@@ -41,7 +41,7 @@ def decode(raw: bytes, cls: type[Record], what: str, most: int = LINE_BYTES) -> 
     Raises :class:`RefusedSetError`.
     """
     if len(raw) > most:
-        raise RefusedSetError(Reason.TOO_LARGE, f"{what} has {len(raw)} bytes; at most {most}")
+        raise RefusedSetError(Reason.TOO_LARGE, f"{what} has {len(raw)} bytes; the limit is {most}")
     check_text(raw, what)
     try:
         found: Record = _decoder(cast("Any", cls)).decode(raw)
@@ -60,7 +60,7 @@ def check_text(raw: bytes, what: str) -> None:
         field = unplain_field(msgspec.json.decode(raw))
         if field is not None:
             named = field if _FIELD.fullmatch(field) else "a field"
-            raise RefusedSetError(Reason.TEXT, f"{what}: the text of {named} is not plain")
+            raise RefusedSetError(Reason.TEXT, f"{what}: {named} contains characters that cannot be printed")
     except RecursionError as error:
         raise _refused(error, what) from error
     except (msgspec.DecodeError, UnicodeError, ValueError) as error:
@@ -87,7 +87,7 @@ def check_depth(value: object, what: str) -> None:
 def _refused(error: Exception, what: str) -> RefusedSetError:
     text, words = str(error), _words_of(error)
     if isinstance(error, RecursionError):
-        return RefusedSetError(Reason.DEPTH, f"{what} is nested too deep")
+        return RefusedSetError(Reason.DEPTH, f"{what} is nested too deeply")
     if "out of range" in text or re.search(r"Expected `(float|int)` [<>]", text):
         return RefusedSetError(Reason.NUMBER, f"{what}: {words}")
     if isinstance(error, msgspec.ValidationError):

@@ -103,10 +103,10 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
     known = {name: each.configuration for name, each in known_configurations(expected.configurations).items()}
     plan = check_plan(files[PLAN_FILE], pool, shard, known, expected.window)
     if plan.run_id != manifest.run_id:
-        raise RefusedSetError(Reason.PLAN_DIGEST, "the plan is of another run than the manifest")
+        raise RefusedSetError(Reason.PLAN_DIGEST, "plan and manifest have different ids of the run")
     journal = check_journal(files[JOURNAL_FILE], plan, pool.device, expected.window)
     if journal.state is not manifest.state:
-        raise RefusedSetError(Reason.SCHEMA, "manifest and journal differ in the run's end")
+        raise RefusedSetError(Reason.SCHEMA, "manifest and journal have different final states of the run")
     differs = differences(expected.campaign, journal.environments)
     return ValidSet(
         manifest=manifest,
@@ -126,16 +126,14 @@ def check_manifest(files: Mapping[str, bytes], expected: Expected) -> Manifest:
     campaign = expected.campaign
     if found.schema != RESULT_SET_SCHEMA:
         raise RefusedSetError(
-            Reason.SCHEMA, f"the manifest is of schema {found.schema}, not {RESULT_SET_SCHEMA}"
+            Reason.SCHEMA, f"the manifest has schema version {found.schema}, not {RESULT_SET_SCHEMA}"
         )
     if found.campaign_id != campaign.campaign_id:
-        raise RefusedSetError(
-            Reason.FOREIGN_CAMPAIGN, f"it is of another campaign than {campaign.campaign_id}"
-        )
+        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, f"the set is not from campaign {campaign.campaign_id}")
     if found.sha != campaign.sha or (expected.sha and found.sha != expected.sha):
-        raise RefusedSetError(Reason.FOREIGN_SHA, f"it is of another commit than {campaign.sha}")
+        raise RefusedSetError(Reason.FOREIGN_SHA, f"the set is not from commit {campaign.sha}")
     if found.campaign_digest != campaign.digest:
-        raise RefusedSetError(Reason.PLAN_DIGEST, "it was made with another plan of the campaign")
+        raise RefusedSetError(Reason.PLAN_DIGEST, "the set was measured with another plan of the campaign")
     if found.state is RunState.RUNNING:
         raise RefusedSetError(Reason.SCHEMA, "the manifest's run has not ended")
     check_stamps(files, found.files)
@@ -146,7 +144,7 @@ def check_stamps(files: Mapping[str, bytes], stamps: Sequence[FileStamp]) -> Non
     """Raise :class:`RefusedSetError` where ``stamps`` do not describe the files beside the manifest."""
     others = {name: data for name, data in files.items() if name != MANIFEST}
     if sorted(stamp.name for stamp in stamps) != sorted(others):
-        raise RefusedSetError(Reason.SCHEMA, "the manifest lists other files")
+        raise RefusedSetError(Reason.SCHEMA, "the files listed in the manifest differ from those in the set")
     for stamp in stamps:
         data = others[stamp.name]
         if (stamp.size, stamp.sha256) != (len(data), hashlib.sha256(data).hexdigest()):
@@ -158,17 +156,17 @@ def _check_identity(manifest: Manifest, expected: Expected, artifact: str) -> No
     if not 1 <= manifest.attempt <= MOST_ATTEMPTS:
         raise RefusedSetError(Reason.ATTEMPT, f"attempts are numbered from 1 to {MOST_ATTEMPTS}")
     if artifact and artifact != manifest.artifact:
-        raise RefusedSetError(Reason.FOREIGN_IDENTITY, "the set is of another job than its artifact")
+        raise RefusedSetError(Reason.FOREIGN_IDENTITY, "the artifact's name is that of another job")
     if manifest.attempt > expected.attempts:
         made = expected.attempts
         raise RefusedSetError(
-            Reason.FOREIGN_IDENTITY, f"attempt {manifest.attempt} in a run of the workflow that had {made}"
+            Reason.FOREIGN_IDENTITY, f"attempt {manifest.attempt} of a workflow run that had {made}"
         )
     if not (is_run_id(manifest.run_id, expected.now) and is_run_id(manifest.made_as, expected.now)):
-        raise RefusedSetError(Reason.RUN_ID, "its run has an id that torchgauge does not give")
+        raise RefusedSetError(Reason.RUN_ID, "the manifest contains an invalid id of a run")
     ours = campaign_run_id(expected.campaign, manifest.pool, manifest.shard, manifest.attempt)
     if manifest.run_id != ours:
-        raise RefusedSetError(Reason.FOREIGN_IDENTITY, f"it takes another run's id than {ours}")
+        raise RefusedSetError(Reason.FOREIGN_IDENTITY, f"the id of the run must be {ours}")
 
 
 def _check_stated(manifest: Manifest, digest: str, expected: Expected) -> None:
@@ -190,5 +188,5 @@ def _place(manifest: Manifest, expected: Expected) -> tuple[PoolPlan, ShardPlan]
     except UsageError as error:
         raise RefusedSetError(Reason.FOREIGN_SHARD, "the campaign has no such pool or shard") from error
     if shard.of != manifest.of:
-        raise RefusedSetError(Reason.FOREIGN_SHARD, f"shard {shard.index} is one of {shard.of}")
+        raise RefusedSetError(Reason.FOREIGN_SHARD, f"the pool has {shard.of} shards, not {manifest.of}")
     return pool, shard
