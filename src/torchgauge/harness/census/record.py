@@ -67,7 +67,7 @@ def record(wanted: Wanted, out: Path, say: Said = lambda _: None) -> CensusData:
     name = expand_devices((wanted.device,), there)[0]
     target, device = parse_target(name), next(iter(find_devices((name,), there).values()))
     if device.torch_type is None:
-        raise UsageError(f"device {name!r} does not run torch", hint="use a torch device, such as cpu")
+        raise UsageError(f"device {name!r} does not run torch", hint="--device with a torch device")
     items, packages, variables = items_of(wanted, there)
     before = _before(out, versions_in(there, packages))
     answers = _Answers()
