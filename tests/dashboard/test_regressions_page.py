@@ -55,11 +55,11 @@ def test_a_change_has_size_range_age_and_verdict(store, tmp_path):
     )
     page = _page(store, tmp_path / "site")
     text = _text(page)
-    assert "latency +25.0% [+20.0%, +30.0%]" in text
+    assert "latency +25.0% time [+20.0%, +30.0%]" in text
     assert "1.00 ms → 1.25 ms" in text
     assert "after torch 2.13, by torch 2.14" in text
     assert re.search(r"suspected after .* since 2025-12-04 12:00 UTC", text)
-    assert "\N{MINUS SIGN}10.0% no interval: too few nights" in text
+    assert "\N{MINUS SIGN}10.0% time no interval: too few nights" in text
     assert re.search(r'<a href="models/[^"]+">toy/a</a>', page)
     assert "toy/gone" in text
     assert "up to run night-002 of 2025-12-04 12:00 UTC" in text
@@ -86,7 +86,7 @@ def test_a_confirmation_moves_and_closes_changes(store, tmp_path):
     text = _text(_page(store, tmp_path / "site"))
     worse, _, closed = text.partition("Closed (1)")
     assert "Slower or worse (1)" in worse
-    assert "+30.0% [+29.0%, +31.0%]" in worse
+    assert "+30.0% time [+29.0%, +31.0%]" in worse
     assert "said of a" in worse
     assert "environment said of c" in closed
 
@@ -127,7 +127,7 @@ def test_ab_runs_have_verdicts_rates_and_commands(tmp_path, comparison_store):
     text = _text(page)
     assert "main → pull request 7" in text
     assert "1 regression, 1 unchanged" in text
-    assert "+8.0% [+7.0%, +9.0%]" in text
+    assert "0.926x" in text
     assert "1 more verdict, none worse" in text
     assert "torchgauge ab toy --base" in text
     assert "A/A beside it: 0 false alarms in 1" in text
