@@ -47,7 +47,7 @@ def test_an_old_run_is_neither_resumed_nor_published_again(mixed: Store) -> None
         (OLDER, "was written by an older torchgauge", "measure again"),
         (0, "was written by an older torchgauge", "measure again"),
         ("1", "'1' is not a whole number", "restore"),
-        (None, "None is not a version", "restore"),
+        (None, "None is not a whole number", "restore"),
     ],
 )
 def test_a_store_and_a_plan_of_another_version_are_refused_with_advice(
