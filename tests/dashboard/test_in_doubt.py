@@ -172,7 +172,7 @@ LINES: dict[str, tuple[str, Callable[[Path], str], str]] = {
         from_rows(lambda report: json.dumps(report_plain(report), indent=1)),
         '"unsteady"',
     ),
-    "progress of a run": (r"\n", from_results(progress_lines), "about 1.4 s"),
+    "progress of a run": (r"\n(?! {4})", from_results(progress_lines), "about 1.4 s"),
     "one row in a line": (
         r"\ntimm/",
         from_results(brief_text),
