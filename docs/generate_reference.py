@@ -83,11 +83,12 @@ def statuses() -> str:
     return "\n".join(
         [
             "# Statuses, phases, causes and modifiers\n",
-            "Each planned case ends with one status and its last phase. The headline of a run is passes over",
-            "planned cases. An *attempted* status is a fact of the model; *incomplete* marks the run.\n",
+            "Each planned case ends with one status, in one phase. The headline of a run is the number of",
+            "passes over the number of planned cases. An *attempted* status describes the model. An",
+            "*incomplete* status marks the run as incomplete.\n",
             table(("status", "attempted", "incomplete", "causes", "meaning"), rows),
             "## Phases\n",
-            "In order. `--timeout` replaces all deadlines.\n",
+            "In the order of a case. `--timeout` replaces all deadlines.\n",
             table(("phase", "deadline", "meaning"), phases),
             "## Causes\n",
             table(("cause", "refines", "meaning"), causes),
@@ -138,12 +139,12 @@ def plugins() -> str:
         [
             "# Plugins and names\n",
             "## Entry-point groups\n",
-            "A package extends torchgauge by an object in one of these groups.\n",
+            "A Python package extends torchgauge by an object in one of these entry-point groups.\n",
             table(("group", "built in"), rows),
             "## Configurations\n",
             table(("configuration", "backend", "meaning"), configurations),
             "## Tiers and dtypes\n",
-            f"Tiers, each with the ones before it: {', '.join(f'`{name}`' for name in TIERS)}.\n",
+            f"Tiers, each with the tiers before it: {', '.join(f'`{name}`' for name in TIERS)}.\n",
             f"Dtypes: {', '.join(f'`{name}`' for name in DTYPES)}.\n",
         ]
     )
@@ -166,11 +167,11 @@ def torchbench_steps() -> str:
     return "\n".join(
         [
             "# Steps of TorchBench's models\n",
-            "A training step is upstream's `invoke()`. An inference step is `invoke()`, or one call of the",
+            "A training step is TorchBench's `invoke()`. An inference step is `invoke()`, or one call of the",
             "module with the inputs of `get_module()` (`module`), which omits the rest of `eval()`. The",
-            'column "left out" is the omitted share of the time of `invoke()`, on a CPU in float32. See',
+            'column "omitted" is the omitted share of the time of `invoke()`, on a CPU in float32. See',
             "[how to run them](../how-to/torchbench.md#what-a-step-is).\n",
-            table(("model", "inference", "beyond the module, its `eval()`", "left out", "compiled"), rows),
+            table(("model", "inference", "further work of `eval()`", "omitted", "compiled"), rows),
             f"An inference step of these models is one call of the module: {', '.join(plain)}.\n",
         ]
     )

@@ -60,14 +60,14 @@ _WORDS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster"}
 
 @dataclass(frozen=True)
 class LiveComparison:
-    """Holds the result of :func:`compare`: a verdict with the interval that it rests on.
+    """Holds the result of :func:`compare`: a verdict with its interval.
 
     ``verdict`` is ``regression`` (new is slower), ``improvement``, ``unchanged`` (within ``tolerance``) or
     ``undecided``. ``ratio`` is new over old, ``low`` and ``high`` its interval at ``confidence``; ``old`` and
     ``new`` are seconds of a call, medians over parts. ``estimator`` names the time that is compared:
     ``device`` (by events), ``clean_wall`` (of calls that did not wait for a core), ``cpu`` or ``wall``.
     ``detectable`` is the smallest relative change that these parts would have shown in four of five cases.
-    ``notes`` name what casts doubt on it.
+    ``notes`` list reasons to doubt the verdict.
     """
 
     verdict: Verdict
@@ -125,13 +125,13 @@ def compare(
 ) -> LiveComparison:
     """Compare the time of ``new(*args, **kwargs)`` with that of ``old(*args, **kwargs)``.
 
-    Both are called in this process and in alternation, in blocks of four milliseconds, until the answer is
+    Both are called in this process and in alternation, in blocks of four milliseconds, until the verdict is
     certain or ``max_time_s`` seconds are over. A change counts from half of ``tolerance`` (relative) on.
-    ``device``, NAME or NAME.INDEX, is the one that is waited for; by default the device of the tensors in
-    ``args``, of the modules and of the results. Blocks are drawn from ``seed``. Threads, grad mode and
-    precision are the caller's. An interrupt ends it with what was measured.
+    ``device``, NAME or NAME.INDEX, is synchronised; by default the device of the tensors in ``args``, of
+    the modules and of the results. Blocks are drawn from ``seed``. Threads, grad mode and precision are the
+    caller's. An interrupt ends the comparison and keeps its measurements.
 
-    Raises :class:`UsageError` for what is no callable, and whatever a call raises.
+    Raises :class:`UsageError` for an argument that is not callable, and any exception of a call.
     """
     require_torch("torchgauge.compare")
     for name, value in (("old", old), ("new", new)):

@@ -75,8 +75,8 @@ def measure(
     crash is recorded as a row, and host memory and compile times are measured too. The default ``device`` is
     ``cpu``.
 
-    A model that fails is a row with its status, and no exception. An interrupt keeps what was sampled. Raises
-    :class:`UsageError` for arguments that name nothing.
+    A failure of the model gives a row with its status and raises no exception. An interrupt keeps the
+    samples. Raises :class:`UsageError` for unknown names.
     """
     shown = sys.stderr.isatty() if progress is None else progress
     if isolated:

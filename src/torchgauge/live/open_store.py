@@ -91,7 +91,7 @@ class OpenStore:
         """Return a row for each case and metric of two runs: verdict, reason, ratio, low, high and so on.
 
         A ratio is head over base. ``device`` and ``config`` name those of base and head, where one run is
-        compared with itself. It is what ``torchgauge compare`` prints, so only noise history decides.
+        compared with itself. The verdicts are those of ``torchgauge compare``, which need noise history.
         """
         from torchgauge.records.comparison import MetricVerdict
         from torchgauge.results.comparing.run_pairs import RunSide
@@ -102,11 +102,11 @@ class OpenStore:
         return _frame(found.verdicts, [field.name for field in fields(MetricVerdict)])
 
     def trend(self, metric: str = "latency", *, since: float = 0.0, **globs: Any) -> pd.DataFrame:
-        """Return a row for each night of each series: ``at`` (UTC), ``value`` and what keeps it out of doubt.
+        """Return a row for each night of each series: ``at`` (UTC), ``value`` and reasons to doubt it.
 
-        ``globs`` select series: ``suite``, ``model``, ``device``, ``configuration``; ``since`` is in seconds
-        since the epoch. ``change`` is the relative change that began that night, and ``state`` what became of
-        the suspicion.
+        ``globs`` select series: ``suite``, ``model``, ``device``, ``configuration``; ``since`` is in
+        seconds since the epoch. ``change`` is the relative change that began that night, and ``state`` the
+        outcome for that suspected regression.
         """
         import pandas as pd
 

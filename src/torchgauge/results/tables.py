@@ -54,10 +54,10 @@ def required(name: str, kind: Any, doc: str) -> Column:
     return Column(name, kind, doc, nullable=False)
 
 
-_RUN = required("run_id", STRING, "the run")
+_RUN = required("run_id", STRING, "id of the run")
 _CASE_KEYS = (
     _RUN,
-    required("case_id", STRING, "id of the case, as typed"),
+    required("case_id", STRING, "readable id of the case"),
     required("case_key", STRING, "sixteen hex digits, equal across runs"),
 )
 _WORKLOAD = (
@@ -107,11 +107,11 @@ RESULTS = Table(
         required("unexpected", BOOLEAN, "whether the status differs from the expected status"),
         required("modifiers", STRINGS, "modifiers, such as `degraded`"),
         Column("error_type", STRING, "type of the exception"),
-        Column("error_message", STRING, "its message"),
+        Column("error_message", STRING, "message of the exception"),
         Column("error_frame", STRING, "first frame inside torch or the backend"),
         Column("missing_op", STRING, "missing operator"),
         Column("fingerprint", STRING, "hash of the failure"),
-        Column("traceback", STRING, "the traceback"),
+        Column("traceback", STRING, "traceback of the exception"),
         Column("realised_hash", STRING, "hash of the built workload"),
         Column("parameters", INTEGER, "number of parameters of the model"),
         Column("buffers", INTEGER, "number of buffer elements of the model"),
@@ -130,7 +130,7 @@ RESULTS = Table(
         required("duration_s", NUMBER, "wall time of the case, seconds"),
         Column("exit", STRING, "how the worker process ended"),
         Column("teardown", STRING, "error after the case"),
-        Column("log", STRING, "log, relative to the folder of the run"),
+        Column("log", STRING, "path of the log in the folder of the run"),
         Column("log_excerpt", STRING, "last lines of the log after a failure"),
         Column("reproduce", STRING, "command that repeats the case"),
         Column("facts", STRING, "further facts, JSON"),
@@ -154,7 +154,7 @@ SUMMARIES = Table(
         required("n", INTEGER, "number of samples"),
         Column("median", NUMBER, "median of the samples"),
         Column("low", NUMBER, "lower end of the interval of the median"),
-        Column("high", NUMBER, "its upper end"),
+        Column("high", NUMBER, "upper end of that interval"),
         required("confidence", NUMBER, "confidence of the interval"),
         required("method", STRING, "method of the [interval](#intervals)"),
         Column("provenance", STRING, "clock or counter"),
@@ -171,11 +171,11 @@ SAMPLES = Table(
     "one raw sample, in the metric's base unit",
     (
         _RUN,
-        required("case_key", STRING, "the case"),
+        required("case_key", STRING, "key of the case"),
         required("metric", STRING, "name of the metric"),
         Column("block", INTEGER, "round, equal for paired configurations"),
         required("index", INTEGER, "position in the series, from 0"),
-        required("value", NUMBER, "the sample"),
+        required("value", NUMBER, "value of the sample"),
     ),
 )
 
