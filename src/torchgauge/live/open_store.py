@@ -102,7 +102,7 @@ class OpenStore:
         return _frame(found.verdicts, [field.name for field in fields(MetricVerdict)])
 
     def trend(self, metric: str = "latency", *, since: float = 0.0, **globs: Any) -> pd.DataFrame:
-        """Return a row for each night of each series: ``at`` (UTC), ``value`` and reasons to doubt it.
+        """Return a row for each nightly run of each series: ``at`` (UTC), ``value`` and reasons to doubt it.
 
         ``globs`` select series: ``suite``, ``model``, ``device``, ``configuration``; ``since`` is in
         seconds since the epoch. ``change`` is the relative change that began that night, and ``state`` the
