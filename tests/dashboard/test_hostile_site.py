@@ -25,7 +25,7 @@ from torchgauge.results.hostile_text import brief, visible
 
 TAGS = frozenset((
     "html", "head", "meta", "title", "link", "script", "noscript", "body", "header", "nav", "main",
-    "section", "article", "footer", "div", "span", "a", "p", "h1", "h2", "h3", "h4", "ul", "ol", "li",
+    "section", "article", "footer", "div", "span", "a", "p", "h1", "h2", "h3", "h4", "h5", "ul", "ol", "li",
     "dl", "dt", "dd", "table", "caption", "colgroup", "col", "thead", "tbody", "tfoot", "tr", "th", "td",
     "details", "summary", "pre", "code", "b", "i", "em", "strong", "small", "abbr", "time", "figure",
     "figcaption", "label", "fieldset", "legend", "input", "select", "option", "optgroup", "button",
@@ -59,7 +59,9 @@ _SURVEY = r"""
     found.tags.push(node.localName);
     for (const name of node.getAttributeNames()) {
       const room = name === "style" && node.matches("[data-matrix] > tbody"); // of rows not in the page
+      const heads = name === "style" && node.matches("[data-matrix]"); // how high upright names are
       if (room && /^padding: \d+px 0px( \d+px)?;$/.test(node.getAttribute(name))) continue;
+      if (heads && /^--heads: \d+px;$/.test(node.getAttribute(name))) continue;
       found.attributes.push(name);
       found.longest = Math.max(found.longest, node.getAttribute(name).length);
     }

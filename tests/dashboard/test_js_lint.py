@@ -22,7 +22,7 @@ IN_MODULES = {
     "document.write": r"document\s*\.\s*write",
     "code from text": r"\beval\s*\(|new\s+Function\b|set(?:Timeout|Interval)\s*\(\s*[\"'`]|javascript:",
     "an inline handler": r"\.on[a-z]+\s*=[^=]|setAttribute\(\s*[\"'`](?:on|style)|srcdoc",
-    "an address elsewhere": r"https?://(?!www\.w3\.org/)",
+    "an address elsewhere": r"https?://(?!www\.w3\.org/|github\.com/pytorch/pytorch/commit/\$)",
     "a debugging leftover": r"\bconsole\s*\.|\bdebugger\b|@ts-(?:ignore|nocheck)",
     "storage of the browser": r"localStorage|sessionStorage|document\.cookie|indexedDB",
 }
