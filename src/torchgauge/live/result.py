@@ -30,9 +30,9 @@ DOUBTS = sorted(modifier.value for modifier in UNCOUNTED | UNTIMED)
 
 @dataclass(frozen=True, repr=False)
 class LiveResult:
-    """Rows of one model in some configurations, each a :class:`torchgauge.records.Result`.
+    """Holds rows of one model in some configurations, each a :class:`torchgauge.records.Result`.
 
-    ``plan`` holds the settings, ``environment`` the machine and the versions.
+    ``plan`` contains the settings, ``environment`` the machine and the versions.
     """
 
     plan: Plan
@@ -139,7 +139,7 @@ class LiveResult:
     def plot(self, metric: str = "latency") -> Any:
         """Return a plotly figure: the median of ``metric`` for each configuration, with its interval.
 
-        Raises :class:`UsageError` where no row has a number, and :class:`MissingPackageError`.
+        Raises :class:`UsageError` if no row has a number, and :class:`MissingPackageError`.
         """
         go = required("plotly.graph_objects", "plot")
         found = [(row, summary) for row in self.rows if (summary := summary_of(row, metric)) is not None]
