@@ -54,7 +54,7 @@ EVIDENCE = {
     "planted-tuned-nothing": "max-autotune tuned nothing",
     "planted-no-device-graphs": "device graphs were requested, but inductor skipped them",
     "planted-not-frozen": "freezing folded no parameter",
-    "planted-package-of-python": "the package called Python 8 times in a step: linear x4, gelu x4",
+    "planted-package-of-python": "Python called 8 torch functions in a step of the package: linear x4",
     "planted-regions-apart": "graphs where 1 would do",
     "planted-regions-inlined": "0 of 3 blocks call a region that is compiled once",
     "planted-flex-by-sdpa": "the model that flex_form() returns never calls flex_attention",

@@ -136,7 +136,7 @@ def test_a_ratio_is_other_over_base():
 
 @pytest.mark.parametrize(
     ("base", "other", "problem"),
-    [([1.0], [1.0, 2.0], "not pairs"), ([0.0], [1.0], "positive"), ([], [], "no sample")],
+    [([1.0], [1.0, 2.0], "equal in number"), ([0.0], [1.0], "positive"), ([], [], "at least one sample")],
 )
 def test_samples_that_give_no_ratio_are_refused(base, other, problem):
     """Unequal lengths, a zero or nothing at all is an error, never an infinity."""

@@ -324,7 +324,7 @@ def _records(
                 raise _damage(path, number, "its checksum is wrong, but later lines are intact")
             return
         if record.n != number:
-            raise _damage(path, number, f"the line records the number {record.n}")
+            raise _damage(path, number, f"field n is {record.n} instead of {number}")
         end += len(line)
         yield record, end
 

@@ -31,7 +31,6 @@ from functools import cache
 import numpy as np
 
 from torchgauge.autocorrelation import interval_inflation, middle, regimes
-from torchgauge.counted import counted
 from torchgauge.records import Measurement, Metric, Summary
 
 ORDER_STATISTIC = "order-statistic"
@@ -156,7 +155,9 @@ def paired_ratio(base: Sequence[float], other: Sequence[float], confidence: floa
     Raises ``ValueError`` for unequal lengths or a sample that is not positive.
     """
     if len(base) != len(other):
-        raise ValueError(f"{counted(len(base), 'sample')} and {len(other)} are not pairs")
+        raise ValueError(
+            f"paired samples must be equal in number: {len(base)} of base, {len(other)} of the other side"
+        )
     if not all(sample > 0 for sample in (*base, *other)):
         raise ValueError("a ratio needs positive samples")
     logs = [math.log(b / a) for a, b in zip(base, other, strict=True)]

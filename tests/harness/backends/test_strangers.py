@@ -45,7 +45,7 @@ ENDINGS = {
         Status.ERROR,
         "backend 'undeclared' reports the metric 'swiftness', which is not declared",
     ),
-    "numbered": (Status.ERROR, "backend 'numbered': evidence must be a dict of facts by name"),
+    "numbered": (Status.ERROR, "backend 'numbered': `evidence` must be a dict with strings as keys"),
     "blind": (Status.PASS, ""),
     "torn": (Status.PASS, ""),
     "idle": (Status.ERROR, "backend 'idle' returned the module as it was built: the configuration did not"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--sha", envvar="GITHUB_SHA", default="", help="commit of the campaign")
 @click.option("--pull-request", is_flag=True, help="plan one job per pool, for `ci gate`")
 @click.option("--once", is_flag=True, help="plan nothing if --store contains every result")
-@click.option("--github", is_flag=True, help="write the step outputs matrix, campaign, digest, ...")
+@click.option("--github", is_flag=True, help="write the step outputs `matrix`, `campaign`, `digest`, ...")
 def command(config_file: str, out: str, github: bool, **options: Any) -> None:
     """Plan a campaign: which cases each pool runs in which job, sized by recorded durations.
 

@@ -36,7 +36,7 @@ def command() -> None:
 @click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
 @campaign("plan of the nightly campaign, from `ci plan`")
 @store_option("store with the results")
-@click.option("--github", is_flag=True, help="write the step outputs suspected, confirm, matrix")
+@click.option("--github", is_flag=True, help="write the step outputs `suspected`, `confirm` and `matrix`")
 def list_suspicions(
     config_file: str,
     policy: str | None,

@@ -46,7 +46,7 @@ FACTS = {
     "autotuned": "{} operators tuned", "autotune_kept": "{} chosen by kept times",
     "cpp_templates": "{} C++ templates", "native_isa": "instructions {}",
     "calling_code": "called from {}", "python_operators": "{} in Python",
-    "python_calls": "{} calls of Python in a step",
+    "python_calls": "{} torch functions called from Python per step",
     "compile_cache_bypassed": "compile cache bypassed", "extensions": "extensions {}",
     "device_visible": "device visible: {}", "visible_without": "without them: {}", "raised": "raised {}",
 }  # fmt: skip

@@ -44,8 +44,8 @@ MOST = 4
 
 METHOD = (
     "Each point is one case of the device: the speed-up of the newest snapshot over an "
-    "older snapshot. The older snapshot is the newest of the previous release of torch. If all have one "
-    "release, it is the oldest recent one of another version. 2x is twice as fast. "
+    "older snapshot. The older snapshot is the latest one with another release of torch. If all snapshots "
+    "have one release, it is the oldest recent snapshot with another nightly build. 2x is twice as fast. "
     "The whisker is the 95 % interval of the ratio. It is coloured if it excludes 1 and the change "
     "exceeds the noise of the case, as on the page Compare. A change of the machine changes these "
     "numbers too. Cases without a ratio are counted with the reason."

@@ -150,7 +150,7 @@ def _look(step: Callable[[], Any]) -> tuple[dict[str, Scalar], str]:
     with Watch():
         step()
     names = ", ".join(f"{name} x{count}" for name, count in calls.most_common(NAMES) if count)
-    text = f"the package called Python {calls.total()} times in a step: {names}" if names else ""
+    text = f"Python called {calls.total()} torch functions in a step of the package: {names}" if names else ""
     return {"python_calls": calls.total()}, text
 
 

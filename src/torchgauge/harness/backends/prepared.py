@@ -260,7 +260,9 @@ def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
         )
     plain = isinstance(made.degraded, list) and isinstance(made.evidence, dict)
     if not plain or not all(isinstance(each, str) for each in (*made.degraded, *made.evidence)):
-        raise PluginError(f"{said}: evidence must be a dict of facts by name, degraded a list of strings")
+        raise PluginError(
+            f"{said}: `evidence` must be a dict with strings as keys, `degraded` a list of strings"
+        )
     check_measurements(said, made.measurements)
     ours = backend.implementation.startswith("torchgauge.")
     if not ours and made.call is subject.module and made.context is nullcontext and made.entries is None:

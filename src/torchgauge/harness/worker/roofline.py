@@ -122,7 +122,9 @@ def copy_bandwidth(session: DeviceSession, moved: int) -> Measurement:
         if session.is_oom(error) or session.is_lost(error):
             raise
         return absent("copy_bytes_per_s", f"no copy could be timed: {first_line(error)}")
-    return single("copy_bytes_per_s", rate, f"best of {REPEATS} rows of copies of {moved:,} bytes")
+    return single(
+        "copy_bytes_per_s", rate, f"fastest of {REPEATS} series of copies that move {moved:,} bytes each"
+    )
 
 
 def copy_time(session: DeviceSession, moved: int) -> float:

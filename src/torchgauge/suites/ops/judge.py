@@ -294,7 +294,7 @@ def _is_no_dtype(error: BaseException) -> bool:
 
 
 _NO_FORM = {
-    EMPTY: "no sample has a first dimension to cut to no rows",
+    EMPTY: "no sample has an input whose first dimension can be set to size 0",
     EXPANDED: "no sample has a dimension to expand",
     LARGE: "the host refuses all enlarged samples, or takes too long for them",
 }
