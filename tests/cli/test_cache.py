@@ -61,7 +61,7 @@ def test_what_is_no_folder_ends_with_2(process, tmp_path) -> None:
         done = process("cache", verb, "--compile-cache", str(tmp_path / "file"))
         assert done.returncode == 2
         assert "this is a file" in done.stderr
-        assert "try: name a folder" in done.stderr
+        assert "try: pass a folder" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -146,5 +146,5 @@ def test_windows_line_endings_and_a_missing_last_one_are_kept() -> None:
 )
 def test_what_cannot_be_edited_line_by_line_is_refused(text: str) -> None:
     """With what to write instead."""
-    with pytest.raises(DataFileError, match="blocks"):
+    with pytest.raises(DataFileError, match="YAML block style"):
         parse_file(text, PATH)

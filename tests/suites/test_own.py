@@ -258,7 +258,7 @@ def test_what_a_file_changes_of_the_process_is_put_back_and_said(good: Any) -> N
     _, rows = good
     row = rows["plain inference"]
     assert row.realised is not None
-    assert "good.py sets the default dtype to torch.float64; it is torch.float32" in row.realised.notes
+    assert "good.py sets the default dtype to torch.float64; reset to torch.float32" in row.realised.notes
     said = "the file's torch.compile is ignored: the configuration selects the compiler"
     assert said in rows["compiled inference"].realised.notes
 
@@ -347,7 +347,7 @@ def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
         ("absent.py", "absent.py: there is no such file", "ls ."),
         ("abd.py", "abd.py: there is no such file", "torchgauge run bad.py"),
         ("bench/", "bench/ is a folder", "torchgauge run bench/good.py"),
-        ("notes.ipynb", "notes.ipynb is not a Python file", "a file whose name ends in .py"),
+        ("notes.ipynb", "notes.ipynb is not a Python file", "use a file whose name ends in .py"),
         ("empty.py", "empty.py: no model: it defines no function at its top level", "def model(): return "),
         ("bad.py:exits", "bad.py:exits: `::` must separate file and function", "bad.py::exits"),
         (
@@ -360,7 +360,7 @@ def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
         (
             "nowhere.models:encoder",
             "nowhere.models:encoder: module nowhere.models was not found",
-            "the path of ",
+            "use the path of ",
         ),
     ],
 )

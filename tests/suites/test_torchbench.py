@@ -431,7 +431,7 @@ def test_asked_for_alone_without_a_checkout_it_ends_with_2(tmp_path: Path) -> No
     assert done.returncode == 2
     assert "torchgauge suites fetch torchbench" in done.stderr
     shown = cli("suites", "show", "torchbench", **empty)
-    assert "not here: no checkout" in shown.stderr
+    assert "not here: there is no checkout" in shown.stderr
     assert "lennard_jones" in shown.stdout
 
 

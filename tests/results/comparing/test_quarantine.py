@@ -35,7 +35,7 @@ def test_a_spread_needs_ten_launches() -> None:
     """Below that a large one is bad luck as well as noise."""
     wide = {"squares": 4 * 0.1**2, "df": 4}
     assert why(nights(2, **wide)) == ""
-    assert "launches spread by 10.0%" in why(nights(3, **wide))
+    assert "spread of 10.0%: 12 launches" in why(nights(3, **wide))
 
 
 def test_the_limit_is_what_the_rule_itself_can_show() -> None:

@@ -76,7 +76,7 @@ def test_other_outputs_are_a_change_with_a_bisection_on_the_status():
     assert (made.differ, table(BASE, SLOW).differ) == (True, False)
     for text in (terminal_of(made), markdown_of(made)):
         assert "outputs differ" in text
-        assert "0.01 off" in text
+        assert "differs by 0.01" in text
 
 
 def test_an_alarm_of_an_aa_column_is_no_change():

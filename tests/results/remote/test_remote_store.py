@@ -238,7 +238,7 @@ def test_what_is_damaged_or_not_finished_stays_here(store: Store, url: str) -> N
     made.run(store, "20260530T040000Z-00000003", [made.result(made.case())], publish=False)
     report = push(store, url)
     assert report.copied == [SECOND]
-    assert "it is damaged: tables/summaries" in report.left[FIRST]
+    assert "the run is damaged: tables/summaries" in report.left[FIRST]
     assert "not published" in report.left["20260530T040000Z-00000003"]
     assert asked("results", "push", url, "--store", str(store.path))[0] == 3
 

@@ -164,7 +164,7 @@ def test_a_name_that_is_a_pattern_is_left_to_a_person(tmp_path: Path) -> None:
     night = [bad("*"), result(case("a"))]
     found = proposed(tmp_path, EMPTY, night, night)
     assert not found.changed
-    assert any("pattern" in note for note in found.notes)
+    assert any("glob character" in note for note in found.notes)
 
 
 def test_hostile_text_ends_in_one_visible_line(tmp_path: Path) -> None:
