@@ -94,7 +94,7 @@ def test_the_front_page_has_a_mean_change_of_each(site: Path) -> None:
 def test_performance_has_views_of_it_with_the_right_direction(site: Path) -> None:
     """Twice the rate of eager is better: blue, in the unit of the store; so is a change for the better."""
     page = (site / "performance-tokens_per_s.html").read_text()
-    ratios = re.findall(r'<td class="p b3">([\d.]+)\u00d7', page)
+    ratios = re.findall(r'<td class="p b3">([\d.]+)x', page)
     assert len(ratios) == 6
     assert all(1.9 < float(ratio) < 2.1 for ratio in ratios)
     assert not re.findall(r'<td class="p w\d">', page)

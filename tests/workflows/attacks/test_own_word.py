@@ -146,7 +146,7 @@ def test_what_was_never_measured_is_not_excused_by_its_own_word(name: str, newco
     gate = json.loads(Path("gate.json").read_text())
     ended = name.partition(",")[0].partition(" ")[0]
     assert (gate["verdict"], gate["reasons"]) == (
-        "undecided", [f"reported as {ended} by the pool itself, and never measured: 2 cases"]
+        "undecided", [f"reported as {ended} by the pool, without an earlier measurement: 2 cases"]
     )  # fmt: skip
     assert (gate["failures"], gate["lost"]) == ([], [])
     (cluster,) = gate["unconfirmed"]
