@@ -125,7 +125,7 @@ def test_what_somebody_else_pushed_is_never_lost(
     theirs = server.push(BRANCH, "theirs")
     add(folder, "ours")
     for _ in range(2):
-        with pytest.raises(InfrastructureError, match=r"rejected(?s:.*)start the run again"):
+        with pytest.raises(InfrastructureError, match=r"rejected(?s:.*)run the workflow again"):
             history.save(folder, "ours")
     assert server.git("rev-parse", BRANCH) == theirs
     assert waits == []
