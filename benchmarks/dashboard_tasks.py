@@ -92,7 +92,7 @@ def broke(reader: Reader) -> str:
     """The causes under the device's heading on the page of regressions."""
     row = f".devices tr:has(th:has-text({json.dumps(reader.device)}))"
     reader.click(f"{row} a[href^='regressions.html#night-broke']")
-    return reader.see(rf"{reader.device}: models \(\d+\) \d+\S \S+.{{0,60}}")
+    return reader.see(rf"(?i)\b{re.escape(reader.device)} \(\d+\) \S.{{0,60}}")
 
 
 def faster(reader: Reader) -> str:
@@ -109,7 +109,7 @@ def faster(reader: Reader) -> str:
 def slow_since(reader: Reader) -> str:
     """The list of open regressions has the commit and the night."""
     return reader.see(
-        r"latency \[[^]]*\] since \S+.{0,40}\d{4}-\d\d-\d\d", "#regressions + p, #regressions + ul"
+        r"latency \[[^]]*\] since \d{4}-\d\d-\d\d, \S.{0,40}", "#regressions + p, #regressions + ul"
     )
 
 

@@ -147,7 +147,7 @@ def test_a_change_beyond_the_noise_of_its_series_is_marked(tmp_path: Path) -> No
     assert 45 < float(loud[0][0]) < 55
     assert float(loud[0][1]) > 3
     front = _text(tmp_path / "site" / "index.html")
-    assert re.search(r"Geomean latency \+(4|5)\d\.\d%.* since the results before", front)
+    assert re.search(r"Geomean latency \+(4|5)\d\.\d%.* since the previous run", front)
 
 
 def test_a_ratio_needs_a_baseline_that_was_built_alike(tmp_path: Path) -> None:

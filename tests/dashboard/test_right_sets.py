@@ -147,7 +147,7 @@ def test_new_failures_are_dated_and_as_many_as_their_links_say(tmp_path: Path) -
     assert "cpu: models (2)" in section
     assert "2025-12-30 (1)" in words(page)
     assert "1 not measured" in words(html)
-    lost = words(html).partition("Not measured Cases that count as no pass")[2]
+    lost = words(html).partition("Not measured Cases that count as not passed")[2]
     assert "1 infra" in lost.partition("cpu")[0]
 
 

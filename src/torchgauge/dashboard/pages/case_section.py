@@ -265,7 +265,7 @@ def _facts(entry: Entry) -> Facts:
         ("threads", row["threads"]),
         ("options", row["configuration_options"]),
         ("variables", row["configuration_env"]),
-        ("facts", "; ".join([f"{name}: {_plain(value)}" for name, value in sorted(others.items())])),
+        ("conditions", "; ".join([f"{name}: {_plain(value)}" for name, value in sorted(others.items())])),
     )
 
 

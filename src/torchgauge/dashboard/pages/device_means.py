@@ -44,7 +44,7 @@ def _mean_change(entries: Sequence[Entry], metric: str, moved: Mapping[str, Move
     without = left_out(_toy(entry) or entry.doubt(metric) for entry in entries if metric in entry.numbers)
     beside = f"; {without}" if without else ""
     name = metric.replace("_", " ")
-    return f"geomean {name} {text} since the results before (n = {mean.n}{beside})"
+    return f"geomean {name} {text} since the previous run (n = {mean.n}{beside})"
 
 
 def speedups(entries: Sequence[Entry], metric: str) -> tuple[tuple[str, geomean.Mean, str], ...]:

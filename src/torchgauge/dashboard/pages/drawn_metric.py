@@ -51,7 +51,7 @@ class DrawnMetric:
         row, number = history.number_of(entry.newest["case_key"]), entry.numbers.get(self.metric.name)
         drawing = self._drawing(row) if row is not None and self.lines.numbers(row) > 1 else ""
         if number is None or number["median"] is None:
-            why = number["absent"] if number else "not measured"
+            why = number["absent"] if number else "not measured" if entry.fully_passed else entry.look.code
             return f'{head}{drawing}<p><span class="muted">no number: {repeated(why)}</span></p></li>'
         value, _ = number_parts(number["median"], number["low"], number["high"], number["unit"])
         if doubt := entry.doubt(self.metric.name):

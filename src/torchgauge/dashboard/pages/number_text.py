@@ -68,6 +68,8 @@ def spread(half: float | None) -> str:
     """Half of an interval, such as ``±0.8%``, or that there are too few samples for one."""
     if half is None:
         return "n<6"
+    if half > 999:
+        return "±>999%"
     if half >= 10:
         return f"±{half:.0f}%"
     return f"±{half:.2g}%" if half >= 1 else f"±{half:.1g}%" if half >= 0.001 else "±0%"

@@ -47,11 +47,12 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
     ]
     title = "Top changes of the week"
     if not week:
-        why = (
-            f"Not computed: {found.why or 'the findings cannot be read'}."
-            if found.never
-            else "No regression or improvement this week."
-        )
+        why = "No regression or improvement this week."
+        if found.never:
+            reason = found.why or "the findings cannot be read"
+            why = f"Not computed{reason.removeprefix('not computed')}."
+            if not reason.startswith("not computed"):
+                why = f"Not computed: {reason}."
         yield nothing(KIND, title, why, KIND)
         return
     week.sort(

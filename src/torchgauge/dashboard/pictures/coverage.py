@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.pictures.course import LOST, Course, course_of
 from torchgauge.dashboard.pictures.coverage_drawing import draw_coverage
@@ -38,10 +39,10 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
             rows.setdefault(case.device, []).append(row)
     snapshots = len(context.recent.snapshots)
     if not rows or snapshots < FEWEST:
-        why = f"{snapshots} snapshots have results of models; a trend requires {FEWEST}."
+        why = f"Models have results in {counted(snapshots, 'snapshot')}; a trend requires {FEWEST}."
         if not rows:
             why = "No model has a result yet."
-        yield nothing(KIND, "Coverage over time", why.replace("are 1 snapshots", "is 1 snapshot"), KIND)
+        yield nothing(KIND, "Coverage over time", why, KIND)
         return
     devices = context.latest.of_models().devices
     several = len(devices) > 1

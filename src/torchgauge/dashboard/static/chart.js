@@ -320,7 +320,7 @@ function traced(plot, chart, line, number, factor) {
 function newestInterval(line, at, factor) {
   const last = Math.max(...at.map((place) => place ?? -1));
   const reach = (/** @type {(number | null)[] | undefined} */ side) => at.map((place) =>
-    (place === last ? Math.abs((side?.[place] ?? line.median[place] ?? 0) - (line.median[place] ?? 0)) / factor : 0));
+    (place === last ? Math.abs((side?.[place] ?? line.median[place] ?? 0) - (line.median[place] ?? 0)) / factor : NaN));
   return { type: "data", symmetric: false, array: reach(line.high), arrayminus: reach(line.low), thickness: 1, width: 4 };
 }
 

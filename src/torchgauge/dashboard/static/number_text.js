@@ -32,6 +32,7 @@ export function digits(value, half) {
 /** Half of an interval. @param {number | null} half in percent */
 export function spread(half) {
   if (half === null) return "n<6";
+  if (half > 999) return "±>999%";
   if (half >= 10) return `±${fixed(half, 0).replaceAll(",", "")}%`;
   const shown = half >= 1 ? fixed(half, 1) : half >= 0.001 ? fixed(half, -magnitude(half)) : "0";
   return `±${Number(shown)}%`;

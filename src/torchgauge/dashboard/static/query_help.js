@@ -10,7 +10,7 @@ export function examples(device, configuration, column, ask) {
     ["resnet suite:* mode:training", "words and fields of the workload; * stands for any characters"],
     [`${device}:error ${column}:pass`, "a cell of the device, or of its configuration, has this status"],
     [`${device}:oom,crash`, "one of a list"],
-    [`config:${configuration} fail`, "only cells of this configuration; with device: of this device"],
+    [`config:${configuration} fail`, "only cells of this configuration; device: does the same for a device"],
     [`-${device}:pass crash OR oom`, "not; either. Adjacent terms must all hold"],
     ["new", "passed before, and failed at its newest result"],
     ["cell(error flaky)", "one cell has all of these"],
@@ -18,7 +18,7 @@ export function examples(device, configuration, column, ask) {
     ["count(fail)>=3", "number of cells; fail is any failed attempt"],
     ["seq(pass error)", "passed, then raised an error at the next result"],
     [`speedup<1 ${device}:latency>10ms`, "numbers with units"],
-    ["or(unexpected other_cause degraded other_model unchecked unsteady faster_than_peak leaks ties flaky contributed imported stale none)", "marks; none is a combination that was not planned"],
+    ["or(unexpected other_cause degraded other_model unchecked unsteady faster_than_peak leaks ties flaky contributed imported stale none)", "cells with one of these marks; none: a combination that was not planned"],
   ]) {
     const [button, term, told] = [document.createElement("button"), document.createElement("dt"), document.createElement("dd")];
     Object.assign(button, { type: "button", className: "example", textContent: query });
