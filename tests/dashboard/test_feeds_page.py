@@ -89,7 +89,7 @@ def test_only_open_changes_for_the_worse_are_told(store, tmp_path):
     )
     entries = _entries(_feed(store, tmp_path / "site"))
     titles = [each.findtext(f"{ATOM}title", "") for key, each in entries.items() if ":regression/" in key]
-    assert titles == ["cpu: latency of toy/b (eager) +25.0%, confirmed"]
+    assert titles == ["cpu: latency of toy/b (eager) +25.0% time, confirmed"]
 
 
 def test_a_device_that_breaks_is_one_entry(tmp_path):

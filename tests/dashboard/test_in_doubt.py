@@ -159,8 +159,8 @@ LINES: dict[str, tuple[str, Callable[[Path], str], str]] = {
     "claim --json": (r"\n", said(*CLAIM, "--json"), '"unsteady": 1'),
     "compare": (r"\n(?! {8})", said("compare", run_id(NIGHTS - 2), NEWEST), "head is unsteady"),
     "compat": (r"\n", said("compat"), ""),
-    "dynamo CSV": (r"\n", exported("dynamo-csv"), "it is unsteady"),
-    "dynamo expected": (r"\n", exported("dynamo-expected"), "it is unchecked"),
+    "dynamo CSV": (r"\n", exported("dynamo-csv"), "the case is unsteady"),
+    "dynamo expected": (r"\n", exported("dynamo-expected"), "the case is unchecked"),
     "HUD JSON": (r"\n", exported("hud-v3"), '"in_doubt": "unsteady"'),
     "last words of a run": (
         r"\n",

@@ -80,7 +80,7 @@ FAILS = (
 MISTAKES = (
     ("npu:", 4, "requires a status"),
     ("xyz:error", 0, "neither a field nor a device"),
-    ("cpu/fast:error", 0, 'no configuration "fast"'),
+    ("cpu/fast:error", 0, 'unknown configuration "fast"'),
     ("cpu:resnet", 4, "neither a status nor a mark"),
     ("resnet )", 7, "no opening bracket"),
     ("or(crash", 8, "closing bracket is missing"),
@@ -106,7 +106,7 @@ MISTAKES = (
     ("npu:oom,resnet", 8, "neither a status nor a mark"),
     ("config:", 7, "requires a value, such as config:eager"),
     ("config:induktor", 7, 'unknown configuration "induktor"; available: eager, inductor'),
-    ("error config:eager,fast", 19, 'no configuration "fast"'),
+    ("error config:eager,fast", 19, 'unknown configuration "fast"'),
     ("device:gpu", 7, 'no device "gpu"'),
     ("mode:train", 5, "mode:*train* finds training"),
     ("model:resnet50", 6, 'unknown model "resnet50"; available: resnet18, vit'),

@@ -338,7 +338,7 @@ def test_a_change_has_one_issue_with_all_its_cases(slowed, github) -> None:
     found = found_in(slowed, runs=(LAST,), since=0.0, night=night)
     keep(github, found)
     (issue,) = github.issues
-    assert re.match(r"(Confirmed|Suspected): latency \+\d\d\.\d% on fake since", issue["title"])
+    assert re.match(r"(Confirmed|Suspected): latency \+\d\d\.\d% time on fake since", issue["title"])
     assert keep(github, found).steps == ()
     calm = frozenset(found.changes[0].members)
     keep(github, replace(found, changes=(), calm=calm))

@@ -94,12 +94,12 @@ def test_another_torch_than_the_campaign_says_is_marked(night: Night) -> None:
     """A set of another build is taken, and it and the store say so; a local version is no other build."""
     folder = night.pack(1, torch="2.8.0+cpu")
     assert json.loads((folder / "manifest.json").read_text())["differs"] == [
-        "torch 2.8.0 but the campaign requires 2.9.0"
+        "measured with torch 2.8.0, but the campaign requires 2.9.0"
     ]
     taken, _ = import_sets(night.store, [folder, night.pack(2, torch="2.9.0+other")], night.expected)
-    assert [run.differs for run in taken] == [("torch 2.8.0 but the campaign requires 2.9.0",), ()]
+    assert [run.differs for run in taken] == [("measured with torch 2.8.0, but the campaign requires 2.9.0",), ()]
     said = json.loads((night.store.path / "runs" / night.run_id(1, 1) / "provenance.json").read_text())
-    assert said["differs"] == ["torch 2.8.0 but the campaign requires 2.9.0"]
+    assert said["differs"] == ["measured with torch 2.8.0, but the campaign requires 2.9.0"]
 
 
 def test_a_command_that_names_files_of_the_machine_is_shortened(night: Night) -> None:

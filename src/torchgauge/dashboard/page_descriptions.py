@@ -26,6 +26,6 @@ DESCRIPTIONS: Mapping[str, str] = {
     "runs": "Every run behind the numbers, with its environment.",
     "runs_month": "The runs of one month.",
     "about": "The data as files, definitions, and how to cite the data.",
-    "not_found": "Page not found.",
+    "not_found": "This page was not found.",
 }
 """By the name of the template."""

@@ -178,7 +178,7 @@ def test_a_damaged_state_says_what_to_do(tmp_path):
 
 BAD_FILES = {
     "builds: [{label: a, python: x}, {label: b, pyhton: y}]": "did you mean python",
-    "builds: [{label: a, python: x}]": "here is one",
+    "builds: [{label: a, python: x}]": "but 1 given",
     "builds: [{label: a, python: x}, {label: a, python: y}]": "two builds have the name 'a'",
     "builds: [{label: a, python: x}, {label: b, python: x}]": "both ends, 'a' and 'b', are the same",
     "builds: [{label: a, python: x}, {label: b, commit: c}]": "no command `build`",

@@ -231,7 +231,7 @@ def test_a_run_id_that_leads_elsewhere_names_no_folder(planned: Any) -> None:
     parts.plan.write_text(json.dumps(data | {"run_id": "../../elsewhere"}))
     done = parts.measure("one", *parts.groups)
     assert done.returncode == 2, done.stderr
-    assert "'../../elsewhere' of a run is not valid as a folder name" in done.stderr
+    assert "the id '../../elsewhere' of a part is not valid as a folder name" in done.stderr
 
 
 def test_names_that_are_wrong_are_refused(sandbox: Any, planned: Any) -> None:

@@ -45,6 +45,6 @@ def test_a_row_that_was_tried_again_says_why() -> None:
     )
     row = replace(result(case()), attempt=2, attempts=again)
     (line,) = [line for line in result_lines(row) if "attempt 1" in line]
-    assert "infra on fake: killed from outside; tried again" in line
+    assert "infra on fake: killed from outside; retried, because" in line
     assert "attempt 1: infra on fake: killed from outside" in brief_text([row])
     assert "attempt" not in brief_text([result(case())])
