@@ -194,7 +194,7 @@ def test_npu_adapter_serves_a_device_of_that_name(live: Callable[[str], dict[str
     """The adapter names the hardware that is there, and notes what the real package would have."""
     found = live("npu")
     assert found["identity"]["device.model"] == "npu (simulated)"
-    assert "precision conv: there is no torch.npu.conv to pin" in found["notes"]
+    assert "precision conv: torch.npu.conv does not exist, so its precision is not pinned" in found["notes"]
 
 
 @pytest.fixture(scope="module")
