@@ -103,7 +103,9 @@ def test_an_open_regression_has_its_verdict_its_date_and_its_line(tmp_path: Path
     keep_findings(store, finding("mlp"), finding("other", key="f" * 16, worse=False, size=-0.2))
     text = _front(store)
     line = _part(text, "Regressions", "Not measured")
-    assert re.search(r"\+25\.0% time suspected latency \[\+20\.0%, \+30\.0%\] since .* cpu · eager toy/mlp", line)
+    assert re.search(
+        r"\+25\.0% time suspected latency \[\+20\.0%, \+30\.0%\] since .* cpu · eager toy/mlp", line
+    )
     assert "other" not in line
     assert "1 open regression" in text
     drawn = _part((tmp_path / "site" / "index.html").read_text(), 'id="regressions"', 'id="lost"')

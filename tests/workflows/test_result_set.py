@@ -97,7 +97,10 @@ def test_another_torch_than_the_campaign_says_is_marked(night: Night) -> None:
         "measured with torch 2.8.0, but the campaign requires 2.9.0"
     ]
     taken, _ = import_sets(night.store, [folder, night.pack(2, torch="2.9.0+other")], night.expected)
-    assert [run.differs for run in taken] == [("measured with torch 2.8.0, but the campaign requires 2.9.0",), ()]
+    assert [run.differs for run in taken] == [
+        ("measured with torch 2.8.0, but the campaign requires 2.9.0",),
+        (),
+    ]
     said = json.loads((night.store.path / "runs" / night.run_id(1, 1) / "provenance.json").read_text())
     assert said["differs"] == ["measured with torch 2.8.0, but the campaign requires 2.9.0"]
 
