@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from page_text import words
-from store_builder import NOW
+from store_builder import CPU, NOW, NPU
 from subject_store import night
 
 from torchgauge.dashboard import build_site
@@ -75,6 +75,21 @@ def test_it_leaves_every_count_with_a_note_and_keeps_its_page(tmp_path: Path) ->
     assert ">d</a>" not in matrix
     (page,) = (tmp_path / "site" / "models").glob("toy-d-*.html")
     assert "retired" in words(page)
+
+
+def test_what_another_device_dropped_is_retired_by_the_first_night_that_misses_it(tmp_path: Path) -> None:
+    """A device that was silent when a model was dropped counts its old pass no more when it comes back."""
+    for number in (20, 26, 27, 28, 29):
+        night(tmp_path / "store", number, dict.fromkeys("abcd" if number == 20 else "abc", PASS), CPU)
+    for number in (19, 30):
+        night(tmp_path / "store", number, dict.fromkeys("abcde" if number == 19 else "abc", PASS), NPU)
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    retired = read_site_data(Store.open(tmp_path / "store"), NOW).latest.retired
+    assert {(entry.workload.model, entry.column.device) for entry, _ in retired} == {
+        ("d", str(CPU)),
+        ("d", str(NPU)),
+    }
+    assert (report.passed, report.planned) == (7, 7)  # of e no device knows more yet
 
 
 def test_what_was_planned_and_lost_is_not_retired(tmp_path: Path) -> None:

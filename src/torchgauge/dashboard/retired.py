@@ -3,9 +3,9 @@
 A snapshot *misses* a case if it planned at least half of what was planned with it last, and not it; smaller
 runs by hand miss nothing. A case is retired by more misses in a row than it ever had, or than an epoch has
 snapshots, so that what is measured weekly stays between its weeks: by the first one where a new case came
-since, which is a rename, else by the third. Where a whole suite has new names, nothing that was planned with
-a case is planned again: a snapshot that is as large, half of it new since the case was, *replaces* it, and
-eight in a row retire it.
+since, which is a rename, or where it is retired on another device, else by the third. Where a whole suite
+has new names, nothing that was planned with a case is planned again: a snapshot that is as large, half of it
+new since the case was, *replaces* it, and eight in a row retire it.
 """
 
 from __future__ import annotations
@@ -46,16 +46,19 @@ def retired_cases(
     for row, case in enumerate(cases):
         if case.workload.subject is Subject.MODELS:
             groups.setdefault((case.device, case.workload.suite), []).append(row)
-    found = {}
+    found: dict[CaseName, str] = {}
+    missing: dict[CaseName, str] = {}
     for rows in groups.values():
-        gone, since = _retired(planned[rows])
-        for place in np.flatnonzero(gone).tolist():
-            found[cases[rows[place]].key] = snapshots[since[place]].date
-    return found
+        gone, misses, since = _retired(planned[rows])
+        for place in np.flatnonzero(gone | misses).tolist():
+            (found if gone[place] else missing)[cases[rows[place]]] = snapshots[since[place]].date
+    elsewhere = {(case.workload, case.column.configuration) for case in found}
+    found |= {c: day for c, day in missing.items() if (c.workload, c.column.configuration) in elsewhere}
+    return {case.key: day for case, day in found.items()}
 
 
-def _retired(planned: Bits) -> tuple[Bits, Integers]:
-    """Of the cases of a suite on a device: which are retired, and the first snapshot that misses each."""
+def _retired(planned: Bits) -> tuple[Bits, Bits, Integers]:
+    """Of the cases of a suite on a device: which are retired, which missing, and the first miss of each."""
     cases, snapshots = planned.shape
     together = planned.T.astype(np.float32) @ planned.astype(np.float32)  # whole numbers, and fast
     misses = 2 * together >= np.maximum(np.diag(together), 1)[:, None]
@@ -73,8 +76,9 @@ def _retired(planned: Bits) -> tuple[Bits, Integers]:
         last[here] = place
     renamed = (missed > 0) & (first.max(initial=0) > last)
     longest = np.minimum(longest, EPOCH_LENGTH)
-    retired = (missed > longest) & (renamed | (missed >= DROPPED_AFTER))
-    return retired | (gone > np.maximum(longest, REPLACED_AFTER)), since
+    missing = missed > longest
+    retired = missing & (renamed | (missed >= DROPPED_AFTER))
+    return retired | (gone > np.maximum(longest, REPLACED_AFTER)), missing, since
 
 
 def _replaces(planned: Bits, first: Integers) -> Bits:
