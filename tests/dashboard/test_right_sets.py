@@ -108,6 +108,19 @@ def test_a_lost_night_is_no_fall_and_is_hatched_in_the_picture_of_all_devices(si
         assert re.search(r'<path fill="url\(#hatching\)" d="M', drawing)
 
 
+def test_a_lost_night_adds_no_pass_to_the_night_before(tmp_path: Path) -> None:
+    """A case that the night before lost as well counts as no pass after it either."""
+    nights = ({"m3": PASS}, {"m3": INFRA}, {"all": NOT_RUN})
+    for number, (endings, planned) in enumerate(zip(nights, ("23/24", "22/24", "22/24"), strict=True), 28):
+        _run(tmp_path / "store", number, CPU, endings, "timm")
+        _run(tmp_path / "store", number, NPU, {}, "timm")
+        build_site(tmp_path / "store", tmp_path / f"site-{number}", now=NOW - (30 - number) * DAY)
+        assert re.search(rf"cpu( late)? {planned} ", words(tmp_path / f"site-{number}" / "index.html"))
+    front = words(tmp_path / "site-30" / "index.html")
+    assert "\N{PLUS-MINUS SIGN}0 since" in front
+    assert "1 not measured" in front
+
+
 def test_one_rule_makes_the_difference_and_each_number_is_a_list(site: Path) -> None:
     """Broke, fixed, measured again and not measured add up, and lead to as many cases."""
     html, page = (site / "index.html").read_text(), (site / "regressions.html").read_text()

@@ -55,7 +55,7 @@ class Entry:
     ``age_s`` is the age of ``newest`` and ``known_age_s`` that of ``known``, in seconds, 0 where the clock of
     the machine was ahead. ``known`` is None where no attempt is on record. ``numbers`` are rows of
     ``summaries`` by metric: each has a median, or the reason ``absent`` why there is none. ``lost`` says that
-    the newest attempt was lost with its device's whole run.
+    the newest attempt was lost with its device's whole run; ``heard`` is then the newest row before.
     """
 
     workload: Workload
@@ -68,11 +68,12 @@ class Entry:
     known_age_s: float
     numbers: Mapping[str, Row]
     lost: bool = False
+    heard: Row | None = None
 
     @property
     def counted(self) -> Row:
-        """The row whose status is counted."""
-        return self.shown if self.lost else self.newest
+        """The row whose status is counted: a lost night changes no count of the night before."""
+        return (self.heard or self.shown) if self.lost else self.newest
 
     @property
     def known_at(self) -> float:
@@ -253,9 +254,10 @@ def latest_of(
     """
     chosen = _chosen(case_index, newest, runs)
     newest_run, known_run, lost = newest.run.tolist(), newest.known_run.tolist(), newest.lost.tolist()
+    heard_run = newest.heard_run.tolist()
     wanted: dict[str, set[str]] = {}
     for index in chosen.values():
-        for rank in {newest_run[index], known_run[index]} - {NONE}:
+        for rank in {newest_run[index], known_run[index], heard_run[index]} - {NONE}:
             wanted.setdefault(runs[rank], set()).add(case_index[index].key)
     rows = _rows(store, wanted)
     numbers = _numbers(store, wanted)
@@ -264,7 +266,8 @@ def latest_of(
         case, rank = case_index[index], known_run[index]
         last = rows[runs[newest_run[index]], case.key]
         known = rows[runs[rank], case.key] if rank != NONE else None
-        entries[key] = _entry(case, _LastRows(last, known, lost[index]), numbers, now)
+        heard = rows[runs[heard_run[index]], case.key] if heard_run[index] != NONE else None
+        entries[key] = _entry(case, _LastRows(last, known, heard, lost[index]), numbers, now)
     return LatestResults(entries, len(case_index), len(case_index) - len(entries))
 
 
@@ -319,19 +322,20 @@ def _of_cases(table: Any, wanted: Mapping[str, Collection[str]]) -> Any:
 
 
 class _LastRows(NamedTuple):
-    """The newest row of a case, the last that says something of it, and whether the newest was lost."""
+    """The newest row of a case, the last that says something of it, and the newest of no lost night."""
 
     newest: Row
     known: Row | None
+    heard: Row | None
     lost: bool
 
 
 def _entry(
     case: CaseName, rows: _LastRows, numbers: Mapping[tuple[str, str], dict[str, Row]], now: float
 ) -> Entry:
-    newest, known, lost = rows
+    newest, known, heard, lost = rows
     shown = known or newest
-    counted = shown if lost else newest
+    counted = (heard or shown) if lost else newest
     known_age_s = max(0.0, now - shown["when"].timestamp())
     marks = [mark for mark in counted["modifiers"] or () if mark != "stale"]
     if counted["unexpected"]:
@@ -350,6 +354,7 @@ def _entry(
         known_age_s=known_age_s,
         numbers=numbers.get((shown["run_id"], shown["case_key"]), {}),
         lost=lost,
+        heard=heard,
     )
 
 

@@ -23,12 +23,14 @@ _SAYS_NOTHING = np.array([status in INCOMPLETE for status in STATUSES])
 class NewestRows:
     """By index of the case: rank of a run, and when the case started there, in microseconds.
 
-    ``lost`` says where the newest row is of a run that says nothing of any case of its device.
+    ``lost`` says where the newest row is of a run that says nothing of any case of its device; for these
+    ``heard_run`` holds the newest row that is of none.
     """
 
     run: Integers
     when: Integers
     known_run: Integers
+    heard_run: Integers
     lost: Bits
 
     @classmethod
@@ -36,13 +38,17 @@ class NewestRows:
         """Those of ``rows``, whose cases are all in ``case_index``."""
         cases, says = len(case_index), says_something(rows)
         run, when = np.full(cases, NONE, np.int64), np.full(cases, NONE, np.int64)
-        known_run, lost = run.copy(), np.zeros(cases, np.bool_)
+        known_run, heard_run, lost = run.copy(), run.copy(), np.zeros(cases, np.bool_)
         newest, known = _newest(rows), np.flatnonzero(says)
         run[rows.case[newest]], when[rows.case[newest]] = rows.run[newest], rows.when[newest]
         known = known[_newest(rows.take(known))]
         known_run[rows.case[known]] = rows.run[known]
-        lost[rows.case[newest]] = _lost(rows, says, case_index)[newest]
-        return cls(run, when, known_run, lost)
+        silent = _lost(rows, says, case_index)
+        lost[rows.case[newest]] = silent[newest]
+        heard = np.flatnonzero(~silent & lost[rows.case])
+        heard = heard[_newest(rows.take(heard))]
+        heard_run[rows.case[heard]] = rows.run[heard]
+        return cls(run, when, known_run, heard_run, lost)
 
 
 def says_something(rows: Rows) -> Bits:
