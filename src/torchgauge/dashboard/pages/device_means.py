@@ -41,7 +41,11 @@ def _mean_change(entries: Sequence[Entry], metric: str, moved: Mapping[str, Move
         return ""
     half, unit = geomean.half_percent(mean), METRICS[metric].unit if metric in METRICS else ""
     text = change(mean.estimate, half, unit) + (f" {geomean.interval_text(mean)}" if half is not None else "")
-    without = left_out(_toy(entry) or entry.doubt(metric) for entry in entries if metric in entry.numbers)
+    without = left_out(
+        _toy(entry) or apart(metric, entry.marks)
+        for entry in entries
+        if entry.status is Status.PASS and metric in entry.numbers
+    )
     beside = f"; {without}" if without else ""
     name = metric.replace("_", " ")
     return f"geomean {name} {text} since the previous run (n = {mean.n}{beside})"
