@@ -168,7 +168,7 @@ def test_a_mean_says_how_many_cases_it_leaves_out(site: Path) -> None:
     """Of degraded cases and of toys, with a link to the rule."""
     html = (site / "index.html").read_text()
     assert re.search(r'n = 10, <a href="about.html#means">1 degraded, 1 toy left out</a>', html)
-    assert re.search(r"since the results before \(n = \d+; 1 degraded, 2 toy left out\)", words(html))
+    assert re.search(r"since the previous run \(n = \d+; 1 degraded, 2 toy left out\)", words(html))
     assert 'id="means"' in (site / "about.html").read_text()
 
 

@@ -86,5 +86,5 @@ def test_the_page_begins_with_the_answers_and_fetches_nothing(brought_up) -> Non
     page, text = (out / "report.html").read_text(), (out / "report.md").read_text()
     assert not re.search(r"<(?:script|link|img|iframe)|https?://", page)
     for each in (page, text):
-        assert each.index("Is the device here") < each.index("What is dangerous") < each.index("What works")
+        assert each.index("Is the device found") < each.index("What is dangerous") < each.index("What works")
     assert "synchronize does not wait" in page
