@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from page_text import words
 from patience import until
+from picture_file import SVG
 from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, environment, result, workloads
 
 from torchgauge.cli.main import run_command
@@ -133,6 +135,14 @@ def test_a_pull_request_a_gate_and_a_picture_have_the_speed_up_of_the_head() -> 
         assert re.search(TWICE, text), text
         assert not re.search(HALF, text), text
     assert "speed-up or compression" in texts[0]
+    broken = replace(
+        slower, pair_key="2" * 16, pair_id="toy/gone", metric="status", unit="status",
+        verdict=Verdict.BROKEN, base=None, head=None, ratio=None, low=None, high=None,
+    )  # fmt: skip
+    root = ET.fromstring(comparison_picture(replace(made, verdicts=(*found, broken))).wide.text)
+    place = {text.text: float(text.attrib["x"]) for text in root.iter(f"{SVG}text")}
+    ends = place["← head slower"], place["head faster →"]
+    assert abs(place["broken"] - ends[0]) < abs(place["broken"] - ends[1])
 
 
 _LEAST = """() => [...document.querySelectorAll("tbody tr")].flatMap((row) => {

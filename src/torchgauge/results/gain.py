@@ -1,7 +1,7 @@
 """The one sign of a ratio that a person reads: above 1 is better.
 
-Stored ratios are new over old. A time is turned round, so that its ratio is a speed-up; so are bytes
-(compression). ``static/number_text.js`` has the same rule for a page.
+Stored ratios are new over old. The ratio of times or bytes is inverted when it is shown, which makes it a
+speed-up or a compression. ``static/number_text.js`` has the same rule for a page.
 """
 
 from __future__ import annotations
@@ -16,8 +16,13 @@ from torchgauge.results import units
 Interval = tuple[float | None, float | None, float | None]
 
 
+def inverse(ratio: float, low: float, high: float) -> tuple[float, float, float]:
+    """Return the inverse of a ratio with the ends of its interval."""
+    return 1 / ratio, 1 / high, 1 / low
+
+
 def turned(better: Better, ratio: float | None, low: float | None, high: float | None) -> Interval:
-    """Return a ratio of new over old, and its interval, as they are shown."""
+    """Return a ratio of new over old and its interval so that above 1 is better."""
     if better is not Better.LOWER:
         return ratio, low, high
     ratio, low, high = (1 / each if each else None for each in (ratio, high, low))
@@ -34,12 +39,12 @@ def gain_parts(better: Better, ratio: float | None, low: float | None, high: flo
 
 
 def gain_text(metric: str, ratio: float | None, low: float | None, high: float | None) -> str:
-    """Return both in one text."""
+    """Return both parts of :func:`gain_parts` in one text."""
     return " ".join(filter(None, gain_parts(_metric(metric).better, ratio, low, high)))
 
 
 def named_gain(metric: str, ratio: float | None, low: float | None, high: float | None) -> str:
-    """Return ``speed-up 1.13x [1.10, 1.15]``; empty where there is none."""
+    """Return ``speed-up 1.13x [1.10, 1.15]``; empty without a ratio."""
     text = gain_text(metric, ratio, low, high)
     return f"{_metric(metric).gain} {text}" if text else ""
 
@@ -55,5 +60,5 @@ def change_text(size: float, unit: str) -> str:
 
 
 def _metric(name: str) -> Metric:
-    """Return the metric ``name``; the tail of the steps and the whole suite are times."""
+    """Return the metric ``name``, or ``latency`` for names that are not metrics, all of them times."""
     return registry.metrics().get(name, METRICS["latency"])

@@ -13,7 +13,7 @@ from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
 from torchgauge.dashboard.pictures.ratios import Edge, Lack, Ratio, RatioChart, RatioGroup, Tone
 from torchgauge.dashboard.trend_changes import Change
 from torchgauge.results import units
-from torchgauge.results.gain import gain_names
+from torchgauge.results.gain import gain_names, inverse
 from torchgauge.results.trends.trend_outcomes import TrendState
 
 if TYPE_CHECKING:
@@ -50,9 +50,8 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
         why = "No regression or improvement this week."
         if found.never:
             reason = found.why or "the findings cannot be read"
-            why = f"Not computed{reason.removeprefix('not computed')}."
-            if not reason.startswith("not computed"):
-                why = f"Not computed: {reason}."
+            begun = reason.startswith("not computed")
+            why = f"N{reason[1:]}." if begun else f"Not computed: {reason}."
         yield nothing(KIND, title, why, KIND)
         return
     week.sort(
@@ -84,10 +83,9 @@ def _found(change: Change) -> Ratio | Lack:
         return Lack(name, Edge.NOWHERE, "no interval", sides=sides, href=href, label=label)
     undecided = found.worse is None or found.low <= 0 <= found.high
     tone = Tone.OPEN if undecided else Tone.WORSE if found.worse else Tone.BETTER
-    lower = found.worse is not None and found.worse == (found.size > 0)
     ratio = 1 + found.size, 1 + found.low, 1 + found.high
-    if lower:
-        ratio = 1 / ratio[0], 1 / ratio[2], 1 / ratio[1]
+    if found.worse is not None and found.worse == (found.size > 0):  # lower is better
+        ratio = inverse(*ratio)
     return Ratio(
         name, *ratio, tone, sides, found.state.value.replace("_", " "),
         href, label, sure=found.state is TrendState.CONFIRMED,

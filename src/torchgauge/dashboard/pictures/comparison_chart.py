@@ -12,6 +12,7 @@ from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words
 from torchgauge.results.comparing.gate_verdict import LATENCY
+from torchgauge.results.gain import inverse
 from torchgauge.results.reports.report import STATUS, ComparisonReport
 
 METHOD = (
@@ -21,7 +22,7 @@ METHOD = (
 )
 
 _TONES = {Verdict.REGRESSION: Tone.WORSE, Verdict.IMPROVEMENT: Tone.BETTER}
-_EDGES = {Verdict.BROKEN: Edge.RIGHT, Verdict.OUTPUTS_DIFFER: Edge.RIGHT, Verdict.FIXED: Edge.LEFT}
+_EDGES = {Verdict.BROKEN: Edge.LEFT, Verdict.OUTPUTS_DIFFER: Edge.LEFT, Verdict.FIXED: Edge.RIGHT}
 
 
 def comparison_picture(report: ComparisonReport) -> Picture:
@@ -31,7 +32,7 @@ def comparison_picture(report: ComparisonReport) -> Picture:
     suite = report.suite
     mean = None
     if suite is not None and suite.ratio and suite.low and suite.high:
-        mean = 1 / suite.ratio, 1 / suite.high, 1 / suite.low
+        mean = inverse(suite.ratio, suite.low, suite.high)
     counts = report.counts
     said = report.headline.value.replace("_", " ").capitalize()
     parts = (
@@ -85,5 +86,5 @@ def _row(name: str, label: str, verdicts: Sequence[MetricVerdict]) -> Ratio | La
     )
     beside = ", ".join([words.name(timed.verdict), *(["quarantined"] if timed.quarantined else [])])
     tone = _TONES.get(timed.verdict, Tone.OPEN)
-    ratio = 1 / timed.ratio, 1 / timed.high, 1 / timed.low
+    ratio = inverse(timed.ratio, timed.low, timed.high)
     return Ratio(name, *ratio, tone, sides, beside, label=label, sure=not timed.quarantined)

@@ -102,12 +102,12 @@ def _picture(context: SiteContext, latest: LatestResults, there: Column, here: C
 
 
 def ratio_of_entries(base: Entry, own: Entry, metric: Metric, *, alike: bool) -> Ratio | Lack:
-    """The speed-up of ``own`` over ``base``; without it why, at the side that lacks a number."""
+    """The speed-up of ``own`` over ``base``; else why not, at the end of the device that has it."""
     name = own.workload.name
     lacks = [lack_of_entry(entry, metric.name) for entry in (base, own)]
     sides = number_text(base, metric.name), number_text(own, metric.name)
     if any(lacks):
-        edge = Edge.NOWHERE if all(lacks) else Edge.RIGHT if lacks[1] else Edge.LEFT
+        edge = Edge.NOWHERE if all(lacks) else Edge.LEFT if lacks[1] else Edge.RIGHT
         lack = lacks[1] or lacks[0] or Lack(name, edge, "")
         return replace(lack, edge=edge, sides=sides, href=links.case_link(own))
     if not alike:

@@ -227,9 +227,9 @@ def _lacks(svg: Svg, group: RatioGroup, chart: RatioChart, room: _Room, y: float
         base, half = y - frame.size * 0.4, (room.right - room.left) * 0.7
         edges = {each.edge for each in shown}
         if Edge.LEFT in edges:
-            svg.name((room.left, base), f"not on {chart.columns[1]}", half, "q small")
+            svg.name((room.left, base), f"not on {chart.columns[-1]}", half, "q small")
         if Edge.RIGHT in edges:
-            svg.name((room.right, base), f"not on {chart.columns[-1]}", half, "q small e")
+            svg.name((room.right, base), f"not on {chart.columns[1]}", half, "q small e")
     for each in shown:
         svg.group(f"{each.name}: {each.code}")
         at = room.pad, y + room.row * 0.5 + frame.size * 0.36
