@@ -55,7 +55,8 @@ class Entry:
     ``age_s`` is the age of ``newest`` and ``known_age_s`` that of ``known``, in seconds, 0 where the clock of
     the machine was ahead. ``known`` is None where no attempt is on record. ``numbers`` are rows of
     ``summaries`` by metric: each has a median, or the reason ``absent`` why there is none. ``lost`` says that
-    the newest attempt was lost with its device's whole run; ``heard`` is then the newest row before.
+    the newest attempt was lost with its device's whole run. ``counted`` is the row whose status is counted: a
+    lost night changes no count of the night before.
     """
 
     workload: Workload
@@ -67,13 +68,8 @@ class Entry:
     known: Row | None
     known_age_s: float
     numbers: Mapping[str, Row]
+    counted: Row
     lost: bool = False
-    heard: Row | None = None
-
-    @property
-    def counted(self) -> Row:
-        """The row whose status is counted: a lost night changes no count of the night before."""
-        return (self.heard or self.shown) if self.lost else self.newest
 
     @property
     def known_at(self) -> float:
@@ -188,7 +184,7 @@ class LatestResults:
 
     @cached_property
     def current(self) -> LatestResults:
-        """What headlines count: the results without devices that are silent."""
+        """Return the results of devices that are not silent: headlines count only these."""
         kept = {key: entry for key, entry in self.entries.items() if key[1].device not in self.silent}
         return replace(self, entries=kept) if self.silent else self
 
@@ -353,8 +349,8 @@ def _entry(
         known=known,
         known_age_s=known_age_s,
         numbers=numbers.get((shown["run_id"], shown["case_key"]), {}),
+        counted=counted,
         lost=lost,
-        heard=heard,
     )
 
 

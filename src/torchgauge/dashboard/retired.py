@@ -37,7 +37,7 @@ MOST_NAMED = 4
 def retired_cases(
     cases: Iterable[CaseName], planned: Bits, snapshots: Sequence[Snapshot]
 ) -> Mapping[str, str]:
-    """The keys of the cases about models that are retired, with the day since which they are not planned.
+    """Return the keys of retired cases of models, with the day since which they are not planned.
 
     ``planned`` is ``bool[cases, snapshots]`` over all of the store: what was dropped before the recent
     snapshots stays retired.
@@ -58,7 +58,7 @@ def retired_cases(
 
 
 def _retired(planned: Bits) -> tuple[Bits, Bits, Integers]:
-    """Of the cases of a suite on a device: which are retired, which missing, and the first miss of each."""
+    """Return which cases of a suite on a device are retired, which miss, and the first miss of each."""
     cases, snapshots = planned.shape
     together = planned.T.astype(np.float32) @ planned.astype(np.float32)  # whole numbers, and fast
     misses = 2 * together >= np.maximum(np.diag(together), 1)[:, None]

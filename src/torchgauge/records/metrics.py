@@ -82,7 +82,7 @@ class Metric:
 
     @property
     def gain(self) -> str:
-        """What a ratio of two numbers is called that is turned so that above 1 is better."""
+        """The name of a ratio of two numbers in which above 1 is better, such as ``speed-up``."""
         if self.better is Better.NEITHER:
             return "ratio"
         fast = self.of_a_step or self.unit == "s" or self.unit.endswith("/s")

@@ -50,7 +50,7 @@ class Night:
         return tuple(self.history.cases[row] for row in np.flatnonzero(said).tolist())
 
     def changes(self, case_keys: Iterable[str]) -> Mapping[str, tuple[CaseName, ...]]:
-        """The cases by which a headline counts more or fewer passes since the night than it did before.
+        """Return the cases by which a headline counts more or fewer passes after the night than before it.
 
         What is fixed or broke is so against the last result before the night. A case that was lost counts as
         no pass, and as one again once it is measured; where its whole device was lost, what was known before

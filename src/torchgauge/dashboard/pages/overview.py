@@ -119,7 +119,7 @@ def _missing(entries: Iterable[Entry]) -> list[tuple[str, str, int]]:
 
 
 def _changed(context: SiteContext, device: str = "") -> dict[str, tuple[int, str]]:
-    """How many cases the night changed, by kind, and where each number is a list."""
+    """Return how many cases the night changed, by kind, and the address of the list of each number."""
     return {
         kind: (number, f"regressions.html#{links.changed_anchor(kind, device if number else '')}")
         for kind, members in context.changed.items()

@@ -200,7 +200,7 @@ def _question(look: Look) -> str:
 
 
 def _new(context: SiteContext) -> Iterator[tuple[str, list[tuple[str, str, list[Entry]]]]]:
-    """The cases that fail now and did better before, by night: an anchor, device and subject, the cases."""
+    """Yield the nights with new failures: for each device and subject an anchor, a title and the cases."""
     found: dict[str, dict[tuple[str, Subject], list[Entry]]] = {}
     for each in context.new_failures:
         part = found.setdefault(each.snapshot.date, {})

@@ -169,7 +169,7 @@ def _panel(
 
 
 def _turned(metric: Metric, found: MeanLine | None) -> MeanLine | None:
-    """The line as it is shown: above 1 is better."""
+    """Return the line as it is shown: above 1 is better."""
     if found is None or metric.better is not Better.LOWER:
         return found
     return replace(found, median=1 / found.median, low=1 / found.high, high=1 / found.low)

@@ -81,7 +81,7 @@ def _says(of: str, course: Course) -> str:
 
 
 def _share(course: Course, place: int) -> str:
-    """How many of the cases pass that the devices planned which said something."""
+    """Return how many cases pass, of those that devices with a result planned."""
     lost = next((layer.counts[place] for layer in course.layers if layer.text == LOST), 0)
     without = f" (without {', '.join(course.silent[place])})" if place in course.silent else ""
     return f"{course.passed[place]} of {course.planned[place] - lost} planned cases{without}"

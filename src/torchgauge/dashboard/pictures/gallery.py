@@ -54,7 +54,7 @@ class Gallery:
 
     @property
     def drawn(self) -> tuple[Picture, ...]:
-        """All that are files."""
+        """Every picture that is a file."""
         return tuple(each for each in self.pictures if each.draw)
 
 

@@ -93,7 +93,7 @@ class Picture:
 
 
 def nothing(kind: str, title: str, why: str, lasting: str = "") -> Picture:
-    """The reason why there is no picture of ``kind``, also as the file ``lasting`` where one is embedded."""
+    """Return a picture that has only the reason ``why``, also as the file ``lasting``, which pages embed."""
     draw = partial(_words, title, why) if lasting else None
     return Picture(kind, lasting or kind, title, why, why, draw=draw, empty=True)
 

@@ -33,7 +33,7 @@ VERDICTS = Table(
         required("unit", STRING, "its base unit"),
         required("estimator", STRING, "method that reduces a launch to one number: see the comparison page"),
         required("verdict", STRING, "verdict on the metric"),
-        Column("reason", STRING, "reason of the status"),
+        Column("reason", STRING, "reason of the verdict"),
         Column("base", NUMBER, "median of the base, in `unit`"),
         Column("head", NUMBER, "median of the head, in `unit`"),
         Column("ratio", NUMBER, "head over base"),

@@ -38,17 +38,17 @@ def name(verdict: Verdict) -> str:
 
 
 def gain(verdict: MetricVerdict) -> str:
-    """How many times better the head is, ``1.012x [1.004, 1.020]``; empty where there is no ratio."""
+    """Return how many times better the head is: ``1.012x [1.004, 1.020]``; empty without a ratio."""
     return gain_text(verdict.metric, verdict.ratio, verdict.low, verdict.high)
 
 
 def named(verdict: MetricVerdict) -> str:
-    """The same with its name, such as ``speed-up 1.012x [1.004, 1.020]``."""
+    """Return :func:`gain` after its name, such as ``speed-up 1.012x [1.004, 1.020]``."""
     return named_gain(verdict.metric, verdict.ratio, verdict.low, verdict.high)
 
 
 def gains(verdicts: Iterable[MetricVerdict]) -> str:
-    """The head of a column of :func:`gain`, such as ``speed-up or compression``."""
+    """Return the head of a column of :func:`gain`, such as ``speed-up or compression``."""
     return gain_names(each.metric for each in verdicts if each.ratio is not None)
 
 
