@@ -71,7 +71,7 @@ def _large_results() -> LatestResults:
             }
             entries[workload, column] = Entry(
                 workload, column, status, marks, row, 60.0, row, 60.0,
-                {"latency": number} if status is Status.PASS else {},
+                {"latency": number} if status is Status.PASS else {}, row,
             )  # fmt: skip
     return LatestResults(entries, len(entries), 0)
 

@@ -18,7 +18,7 @@ RULES = {rule.package: rule for rule in bundled_conflicts()}
         (
             "torchaudio",
             {"torchaudio": "2.1.0", "torch": "2.13.0"},
-            "built for torch 2.1, and torch 2.13.0 is",
+            "built for torch 2.1, but torch 2.13.0 is installed",
         ),
         ("torchaudio", {"torchaudio": "2.9.1", "torch": "2.9.0"}, ""),
         ("torchaudio", {"torchaudio": "2.11.0", "torch": "2.13.0"}, ""),  # its stable interface

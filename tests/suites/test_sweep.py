@@ -91,7 +91,7 @@ def test_a_point_that_is_none_is_refused(tmp_path: Path, fields: str, problem: s
             "      - {seq: 512, mask: none}",
             "      - {seq: 128}\n      - {seq: 512}",
             "models[0].exclude",
-            "nothing",
+            "excludes all points",
         ),
     ],
 )

@@ -278,12 +278,13 @@ class EagerResults:
 
     def _until(self, enough: Callable[[], bool]) -> bool:
         while not (answer := enough()) and self.runs_more and self.count < RUNS and self.spent < PATIENCE_S:
-            self.count, began = self.count + 1, time.monotonic()
+            began = time.monotonic()
             try:
-                other = self.run(self.count)
+                other = self.run(self.count + 1)
             except Exception:  # noqa: BLE001  a model need not run in another way
                 other = {}
             self.spent += time.monotonic() - began if other else PATIENCE_S
+            self.count += bool(other)
             for path, base in self.base.items():
                 if path in other:
                     self._note(path, as_tensor(base), as_tensor(other[path]))
