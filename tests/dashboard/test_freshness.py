@@ -42,13 +42,13 @@ def _fresh(store: Path, now: float = NOW) -> Freshness:
         ([22, 15, 8, 1], 7, 10.5),
         ([1, 0.45], 0.55, 1),
         ([day for day in range(40, 0, -1) if day != 17], 1, 1.5),  # nor is one in forty
-        ([10], None, 14),
+        ([5], None, 8),
     ],
 )
 def test_a_device_is_late_by_its_own_rhythm(
     tmp_path: Path, days: list[float], every: float | None, late_after: float
 ) -> None:
-    """Half a gap after the next result was due, never within a day; after two weeks where one is known."""
+    """Half a gap after the next result was due, never within a day; after eight days where one is known."""
     _nights(tmp_path, days)
     found = _fresh(tmp_path).devices["cpu"]
     assert found.at == NOW - days[-1] * DAY

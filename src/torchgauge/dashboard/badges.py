@@ -9,7 +9,7 @@ from itertools import repeat
 import msgspec
 
 from torchgauge.dashboard.context import SiteContext
-from torchgauge.dashboard.latest_results import STALE_AFTER_S, Entry
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.new_failures import MARK
 from torchgauge.dashboard.tally import tally
@@ -17,6 +17,7 @@ from torchgauge.dashboard.xml_text import attribute, escape, xml_line
 from torchgauge.records import Subject
 from torchgauge.results import units
 from torchgauge.results.hostile_text import slug
+from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.scorecard.gathering import Scorecard
 from torchgauge.results.scorecard.levels import range_text
 from torchgauge.results.scorecard.scorecard_file import bundled_scorecard

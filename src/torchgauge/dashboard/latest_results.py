@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from torchgauge.clock import DAY_S
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.column_ages import set_apart, stale_days
@@ -28,16 +27,12 @@ from torchgauge.dashboard.statuses import Look, look_of
 from torchgauge.records import Modifier, Status, Subject, Workload, counts_as_pass, doubt, inexact, why_marked
 from torchgauge.results import units
 from torchgauge.results.dataset import read_table
+from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
 from torchgauge.results.row_case import json_object
 from torchgauge.results.store import Store
 
 __all__ = ["LatestResults", "Column", "Entry", "latest_of"]
-
-STALE_AFTER_S = 8 * DAY_S
-"""Age after which a result enters no mean, comparison or headline: a week, and a day in which to be late.
-
-Up to it the last known result stands in for a night that its device lost, with its date."""
 
 NOT_FINITE = "no finite number is stored"
 

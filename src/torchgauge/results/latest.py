@@ -25,8 +25,10 @@ from torchgauge.results.dataset import read_run
 from torchgauge.results.environments import environments_in
 from torchgauge.results.store import Store
 
-STALE_AFTER_S = 14 * DAY_S
-"""Seconds after which a result counts as stale unless the caller says otherwise: two weeks of nightlies."""
+STALE_AFTER_S = 8 * DAY_S
+"""Age after which a result enters no mean, comparison or headline: a week, and a day in which to be late.
+
+Up to it the last known result stands in for a night that its device lost, with its date."""
 
 KEYS = ("run_id", "case_key", "device", "device_index", "status", "started_at", "run_created_at")
 """Columns that are always read."""

@@ -12,13 +12,13 @@ from torchgauge.dashboard import feeds
 from torchgauge.dashboard.badges import Badge, badges_of
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.downloads import FILES
-from torchgauge.dashboard.latest_results import STALE_AFTER_S
 from torchgauge.dashboard.manifest import MANIFEST
 from torchgauge.dashboard.markdown_image import markdown_image
 from torchgauge.dashboard.pages import regressions
 from torchgauge.dashboard.plotly_bundle import plotly_bundle
 from torchgauge.records import METRICS, Subject
 from torchgauge.results import units
+from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.tables import RESULTS
 
 _ADDED = (

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from torchgauge.dashboard.latest_results import STALE_AFTER_S, Entry
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages.number_text import spread
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
 from torchgauge.records import Modifier, Status, apart
+from torchgauge.results.latest import STALE_AFTER_S
 
 NO_NUMBER = "no number"
 
