@@ -1,6 +1,6 @@
 """A device that runs no torch at all, so that tests and demonstrations exercise the whole harness in seconds.
 
-Its numbers are made up and say so: every provenance is ``fake``.
+Its memory is made up, with the provenance ``fake``; its time is wall time.
 """
 
 from __future__ import annotations

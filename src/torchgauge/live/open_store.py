@@ -90,8 +90,9 @@ class OpenStore:
     ) -> pd.DataFrame:
         """Return a row for each case and metric of two runs: verdict, reason, ratio, low, high and so on.
 
-        A ratio is head over base. ``device`` and ``config`` name those of base and head, where one run is
-        compared with itself. The verdicts are those of ``torchgauge compare``, which need noise history.
+        A ratio is head over base. To compare two devices of one run, pass ``device=(BASE, HEAD)``; for two
+        configurations ``config=(BASE, HEAD)``. The rules are those of ``torchgauge compare``: a case
+        without three earlier runs is ``undecided``.
         """
         from torchgauge.records.comparison import MetricVerdict
         from torchgauge.results.comparing.run_pairs import RunSide
