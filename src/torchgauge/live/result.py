@@ -41,7 +41,7 @@ class LiveResult:
 
     @property
     def passed(self) -> bool:
-        """Return whether each row has status ``pass`` without ``degraded``, ``other_model``, ``unchecked``."""
+        """Return whether each row is a ``pass`` without ``degraded``, ``other_model`` or ``unchecked``."""
         return all(row.counted for row in self.rows)
 
     def __getitem__(self, configuration: str) -> Result:
