@@ -59,7 +59,7 @@ def test_a_suite_reads_its_file_only_when_asked(tmp_path: Path) -> None:
         ("framework: python", "framework: jax", 16, "models[1].framework", "invalid enum value 'jax'"),
         ("    batch: {inference: 1}\n", "", 13, "models[1]", "the field 'batch' is missing"),
         ("name: two", "name: one", 13, "models[1].name", "'one' is declared on line 3 too"),
-        ("suite: mine", "suite: yours", 1, "suite", "this is the file of 'yours', not of 'mine'"),
+        ("suite: mine", "suite: yours", 1, "suite", "the file is for suite 'yours', not for 'mine'"),
     ],
 )
 def test_a_mistake_names_file_line_and_field(

@@ -85,7 +85,7 @@ WHOLE = """conflicts:
     ("old", "new", "said"),
     [
         ('    since: "2"\n', "", "the entry has no rule for a conflict"),
-        ("    unneeded: true\n", "", "the entry lists no exceptions"),
+        ("    unneeded: true\n", "", "the entry has no pattern of error messages"),
         ("    unneeded: true\n", "    says: ['(']\n", "not a regular expression"),
         ("breaks:", "brakes:", "did you mean breaks"),
         ("conflicts:\n", "conflicts:\n" + WHOLE.partition("\n")[2], "has two rules"),

@@ -69,7 +69,7 @@ WRONG = {
     "of: features/device.autoload-on": ("mine.yaml:6", "is a check", "use a model"),
     "framework: check\n    configurations: [eager]": (
         "mine.yaml:7",
-        "a check has no configurations",
+        "a check must not have configurations",
         "remove",
     ),
     "of: toy/mlp\n    framework: python": ("mine.yaml:7", "toy/mlp has its own", "remove it"),
@@ -77,7 +77,7 @@ WRONG = {
 NOT_HERE = {
     "configurations: [eager, inductr]": ("mine.yaml:6", "unknown configuration 'inductr'", "inductor"),
     "of: timm/mobilenet": ("mine.yaml:6", "unknown model of timm 'mobilenet'", "mobilenetv2_100"),
-    "of: vendor/mlp": ("mine.yaml:6", "unknown suite 'vendor'", "install the package that has it"),
+    "of: vendor/mlp": ("mine.yaml:6", "unknown suite 'vendor'", "install the package of this suite"),
 }
 
 

@@ -116,7 +116,7 @@ def test_a_declared_file_must_be_about_the_device(tmp_path: Path) -> None:
     """Else every entry of it would silently count for nothing."""
     path = tmp_path / "other.yaml"
     path.write_text(GOOD, encoding="utf-8")
-    with pytest.raises(DataFileError, match="'abacus', but 'other' declares it"):
+    with pytest.raises(DataFileError, match="'abacus', but device 'other' declares it as its own"):
         expectation_for(case(device="other"), str(path))
     with pytest.raises(DataFileError, match="cannot be read"):
         expectation_for(case(), str(tmp_path / "none.yaml"))

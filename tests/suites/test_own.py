@@ -385,7 +385,7 @@ def test_what_a_file_does_wrong_as_a_whole_is_told_with_its_name(tmp_path: Path)
         Store.open(tmp_path / "whole").run(next((tmp_path / "whole" / "runs").iterdir()).name).journal_path
     )
     told = {f"{row.case.workload.suite} {row.case.workload.model}": row.reason for row in rows}
-    said = "command.py, while it was imported, called sys.exit(2). Try: if __name__ == "
+    said = "command.py, while it was imported, called sys.exit(2). Try: write if __name__ == "
     assert said in told["command.py model"], done.stderr
     said = "untrainable.py: loss() returned a tensor of shape (2, 2), not a scalar. Try: loss.mean()"
     assert said in told["untrainable.py model"]

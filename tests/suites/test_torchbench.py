@@ -185,7 +185,7 @@ def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, A
     assert not any("skips" in note for note in found["plain"]["notes"])
     assert found["halves"]["items"] == 2
     assert "upstream uses batch 2 instead of 4" in found["halves"]["notes"]
-    ignored = "no input of the module has size 7, which the throughput counts"
+    ignored = "no input has size 7, the batch that the throughput counts"
     assert ignored in found["ignores"]["notes"]
     assert not [note for note in found["plain"]["notes"] if "no input" in note]
 
@@ -336,7 +336,7 @@ def test_a_run_over_a_checkout_ends_in_true_rows(tmp_path: Path, repository: Pat
         "--torchbench", str(repository), "--store", str(tmp_path / "store"), "--json",
     )  # fmt: skip
     assert done.returncode in {0, 1}, done.stderr
-    assert "the data is for commit" in done.stderr
+    assert "torchgauge's data is for" in done.stderr
     rows = cli("results", "query", "--store", str(tmp_path / "store"), "--json")
     status = {row["model"]: (row["status"], row["reason"]) for row in json.loads(rows.stdout)}
     assert status["phlippe_resnet"][0] == status["lennard_jones"][0] == "pass", status

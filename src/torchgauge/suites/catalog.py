@@ -131,7 +131,7 @@ def load_suite_file(
     document = read_document(path)
     fields = convert(document, SuiteFields[recipe_type])  # type: ignore[valid-type]  # a type made at run time
     if suite is not None and fields.suite != suite:
-        raise refuse(document, "$.suite", f"this is the file of {fields.suite!r}, not of {suite!r}")
+        raise refuse(document, "$.suite", f"the file is for suite {fields.suite!r}, not for {suite!r}")
     seen: dict[str, int | None] = {}
     for index, model in enumerate(fields.models):
         at = f"$.models[{index}].name"
@@ -181,7 +181,9 @@ def workload_for(
     if profile == "pytorch":
         batches.update(entry.upstream_batch)
     if batch is not None and batch < 1:
-        raise UsageError(f"batch {batch} of {suite}/{entry.name} is less than 1", hint="a batch of 1 or more")
+        raise UsageError(
+            f"batch {batch} of {suite}/{entry.name} is less than 1", hint="use a batch of 1 or more"
+        )
     return Workload(
         suite=suite,
         model=entry.name,
@@ -212,7 +214,7 @@ def _placed(
     """The entry of ``model``, with the points of its sweep and what another suite lends it."""
     for kind in ("modes", "configurations", "axes") if model.framework == CHECK else ():
         if getattr(model, kind):
-            raise refuse(document, f"{at}.{kind}", f"a check has no {kind}", "remove it")
+            raise refuse(document, f"{at}.{kind}", f"a check must not have {kind}", "remove it")
     for kind in ("modes", "configurations", "dtypes"):
         words = getattr(model, kind)
         for index, word in enumerate(words):

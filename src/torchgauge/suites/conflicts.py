@@ -85,7 +85,9 @@ def load_conflicts(path: Path) -> tuple[ConflictFields, ...]:
         if not (rule.since or rule.below or rule.beside or rule.follows):
             raise refuse(document, f"{at}.package", "the entry has no rule for a conflict", "add `since`")
         if not (rule.unneeded or rule.says):
-            raise refuse(document, f"{at}.package", "the entry lists no exceptions", "add `says`")
+            raise refuse(
+                document, f"{at}.package", "the entry has no pattern of error messages", "add `says`"
+            )
         for place, pattern in enumerate(rule.says):
             try:
                 re.compile(pattern)
@@ -162,7 +164,9 @@ def _out_of_step(package: str, own: str, follows: Follows, versions: Mapping[str
             return f"{package} {own} needs {follows.package} {ours[0]}.{ours[1]} or later, but {here}"
     elif ours != _expected(follows, theirs):
         fits = _served(follows, ours)
-        built = f"is built for {follows.package} {fits}" if fits else "is built for another version"
+        built = (
+            f"is built for {follows.package} {fits}" if fits else f"is built for another {follows.package}"
+        )
         return f"{package} {own} {built}, but {here}"
     wanted = follows.same_build
     if wanted and _build(other) == wanted != _build(own):

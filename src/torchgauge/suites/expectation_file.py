@@ -139,8 +139,8 @@ def read_file(path: Path) -> ExpectationFile:
 def new_file(device: str, path: Path) -> ExpectationFile:
     """An empty file about ``device``, which is not on disk yet."""
     text = (
-        "# What is expected of cases on this device other than a pass. The first entry that selects a case\n"
-        "# counts.\n"
+        "# Expected statuses of cases on this device, other than `pass`. The first entry that selects a\n"
+        "# case counts.\n"
         "# `case` is a pattern on the case id; the other selectors are patterns on its fields.\n"
         f"device: {_scalar(device)}\nexpectations: []\n"
     )
@@ -229,5 +229,5 @@ def _unreadable(path: Path, line: int | None) -> DataFileError:
         "the entries are not in YAML block style, so they cannot be rewritten line by line",
         line=line,
         field="expectations",
-        hint="one `- status: ...` per entry below `expectations:`, or `expectations: []`",
+        hint="write one `- status: ...` per entry below `expectations:`, or `expectations: []`",
     )

@@ -139,7 +139,7 @@ def _tables(device: str, declared: str | None) -> Iterator[ExpectationTable]:
     if declared:
         table = _loaded(declared)
         if table.device != device:
-            problem = f"the file is for device {table.device!r}, but {device!r} declares it"
+            problem = f"the file is for device {table.device!r}, but device {device!r} declares it as its own"
             raise DataFileError(declared, problem, field="device")
         yield table
     yield _bundled(device)

@@ -97,7 +97,7 @@ class Question(Generic[Answer]):
     def _no_answer(self, python: str, why: str) -> InfrastructureError:
         return InfrastructureError(
             f"the {self.what} of {python} cannot be read: {known_secrets().hide(why)[:300]}",
-            hint="torchgauge doctor shows whether its torch can be imported",
+            hint=f"torchgauge doctor --python {python}",
         )
 
 
@@ -113,7 +113,7 @@ def places_of(python: str, *packages: str) -> tuple[Place, ...]:
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InfrastructureError(
             f"{python} does not report the location of {packages[-1]}: {error}",
-            hint="torchgauge doctor prints details",
+            hint=f"torchgauge doctor --python {python}",
         ) from error
 
 

@@ -75,7 +75,7 @@ def _model(document: Document, at: str, lending: str, name: str) -> ModelEntry:
     except (UsageError, InfrastructureError) as error:
         hint = error.hint
         if isinstance(error, UnknownNameError):
-            hint = f"install the package that has it, or use {hint}"
+            hint = f"install the package of this suite, or use {hint}"
         raise refuse(document, f"{at}.of", error.message, hint, NoLenderError) from None
     if name not in found:
         unknown = UnknownNameError(
@@ -92,7 +92,7 @@ def _check_sweep(document: Document, at: str, entry: ModelEntry, model: ModelEnt
         if name not in ours and name not in dict(entry.shape):
             listed = ", ".join(map(str, theirs[name]))
             problem = f"{entry.of} is a sweep, but its axis is not set: {name!r}"
-            raise refuse(document, f"{at}.of", problem, f"axes: {{{name}: [{listed}]}}, or some of them")
+            raise refuse(document, f"{at}.of", problem, f"axes: {{{name}: [{listed}]}}, or fewer values")
     sizes = {*theirs, *dict(model.shape), PROCESSES}
     for name, values in ours.items():
         if name not in sizes:

@@ -27,8 +27,8 @@ def observe(value: Any, prefix: str = "out", *, copy: bool = True) -> Observatio
         if isinstance(leaf, Unknown):
             raise UnobservableError(
                 f"{path} is a {leaf.kind}, which cannot be compared",
-                hint="return tensors, numbers, text or containers of them, or convert it in the suite's "
-                "build function or in the scenario's observe()",
+                hint="return tensors, numbers, text or containers of these; or convert the value in the "
+                "suite's build function or in the scenario's observe()",
             )
         seen[path] = to_host(leaf, copy=copy)
     return seen

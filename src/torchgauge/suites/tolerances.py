@@ -146,7 +146,7 @@ class ToleranceTable:
             elif id(exception) not in used:
                 found.append(f"{name} is not used: it is never the first match for a model, mode and dtype")
             elif not used[id(exception)]:
-                found.append(f"{name} changes nothing: its class has the same values")
+                found.append(f"{name} changes nothing: its accuracy class has the same values")
         return found
 
     def _changes(self, exception: ExceptionFields, workload: Workload, entry: ModelEntry) -> bool:

@@ -217,7 +217,7 @@ def test_without_a_repository_or_a_change_nothing_is_compared(tmp_path: Path, ty
     git(tmp_path, "commit", "-q", "-m", "one")
     clean = typed(tmp_path, "mine.py", "--base-rev", "main").exception
     assert isinstance(clean, UsageError)
-    assert clean.message == f"base and head are the same: {tmp_path} is at that commit, without changes"
+    assert clean.message == f"base and head are the same: the files in {tmp_path} are unchanged"
     git(tmp_path, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},part")
     git(tmp_path, "commit", "-q", "-m", "two")
     absent = typed(tmp_path, "mine.py", "--base-rev", "main", "--head-rev", "main~1").exception

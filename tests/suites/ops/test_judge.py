@@ -230,7 +230,7 @@ def test_a_dtype_that_upstream_does_not_list_is_unsupported() -> None:
     """Nothing is tried."""
     found = judge(entry(torch.abs), torch.int8, "forward", CPU)
     assert (found.status, found.judged) == ("unsupported", 0)
-    assert "PyTorch lists no int8 for ours" in found.reason
+    assert "PyTorch's OpInfo lists no int8 for ours" in found.reason
 
 
 def test_upstreams_skips_expected_failures_and_tolerances_hold() -> None:

@@ -35,8 +35,8 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
     least = count if kind.in_parts else 1
     elements = asked // item // least * least
     if not elements:
-        said = f"each of {counted(count, 'process')}" if kind.in_parts else "a message"
-        raise NotImplementedError(f"{asked} bytes are too few for one {workload.dtype} value of {said}")
+        said = f" for each of {counted(count, 'process')}" if kind.in_parts else ""
+        raise NotImplementedError(f"{asked} bytes cannot hold one {workload.dtype} value{said}")
     module = kind(elements, rank, count)
     return BuiltWorkload(
         module=module.eval(),

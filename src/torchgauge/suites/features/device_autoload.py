@@ -158,7 +158,8 @@ def plant(folder: Path) -> None:
 
 def _on(context: CheckContext) -> CheckOutcome:
     way, _ = _side_by_side(context)
-    named = ", ".join(extensions()) or f"no package declares an extension under {GROUP}"
+    found = ", ".join(extensions())
+    named = f"declared: {found}" if found else f"no package declares an extension under {GROUP}"
     return way.outcome("" if way.visible else f"import torch alone does not load {context.type}: {named}")
 
 

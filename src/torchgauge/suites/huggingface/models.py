@@ -104,12 +104,12 @@ def _inputs_of(module: Any, training: bool) -> str:
 
     name, first = type(module).__name__, module.main_input_name
     if training and "labels" not in signature(module.forward).parameters:
-        raise NotOfferedError(f"{name} has no loss", hint="--mode inference, or a class with a head")
+        raise NotOfferedError(f"{name} has no loss", hint="--mode inference, or use a class with a head")
     kinds = (kind for end, kind in _BY_CLASS.items() if name.endswith(end))
     text = "seq2seq" if module.config.is_encoder_decoder else "causal_lm"
     kind = next(kinds, text if first == "input_ids" else _BY_INPUT.get(first, ""))
     if not kind:
-        hint = "a file with def model(): return module, {'input': tensor}"
+        hint = "write a file with def model(): return module, {'input': tensor}"
         raise NotOfferedError(f"{name} takes {first}, which torchgauge cannot generate", hint=hint)
     return kind
 

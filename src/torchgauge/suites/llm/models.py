@@ -94,7 +94,7 @@ def refuse_too_large(name: str, config: Any, batch: int, length: int) -> None:
     if free is not None and needed > free:
         raise TooLargeError(
             f"the model does not fit: {needed:,} bytes are needed "
-            f"({counted(count, 'parameter')} in float32, twice: "
-            f"for the reference too; {kept:,} bytes of cache), but {free:,} bytes are free",
-            hint="a smaller --size or --batch, or a machine with more memory",
+            f"({counted(count, 'parameter')} in float32, "
+            f"in the model and in its reference; {kept:,} bytes of cache), but {free:,} bytes are free",
+            hint="use a smaller --size or --batch, or a machine with more memory",
         )

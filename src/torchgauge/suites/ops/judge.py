@@ -68,8 +68,8 @@ _NO_DTYPE = (
 _NOTHING = {
     BACKWARD: "no result of this sample has a gradient",
     OUT: "no result of this sample is a tensor",
-    EXPANDED: "the operator returns only indices, and any index of equal values is right",
-    LARGE: "the operator returns only indices, and any index of equal values is right",
+    EXPANDED: "the operator returns only indices, which may differ among equal values",
+    LARGE: "the operator returns only indices, which may differ among equal values",
 }
 
 
@@ -284,7 +284,7 @@ def _refused(op: Any, dtype: Any, variant: str, device: Any) -> str:
     kinds = op.supported_backward_dtypes if variant == BACKWARD else op.supported_dtypes
     if dtype in kinds(str(device.type)):
         return ""
-    return f"PyTorch lists no {dtype_name(dtype)} for {full_name(op)} on {device.type} ({variant})"
+    return f"PyTorch's OpInfo lists no {dtype_name(dtype)} for {full_name(op)} on {device.type} ({variant})"
 
 
 def _is_no_dtype(error: BaseException) -> bool:

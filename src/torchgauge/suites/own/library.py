@@ -55,7 +55,7 @@ def library_suite(word: str) -> tuple[YamlSuite, str]:
     if prefix == "hf":
         name, recipe = _of_transformers(word, name)
     if RESERVED.search(name):
-        hint = "a class, such as hf:LlamaForCausalLM; or hf:FOLDER with a config.json of the hub"
+        hint = "use a class, such as hf:LlamaForCausalLM, or hf:FOLDER with a config.json of the hub"
         hint = hint if prefix == "hf" else f"torchgauge suites show {suite.name}"
         raise UsageError(f"{word}: {name} is not the name of a model of {suite.name}", hint=hint)
     entry = ModelEntry(
@@ -86,7 +86,7 @@ def _of_transformers(word: str, name: str) -> tuple[str, dict[str, object]]:
         hint = "hf:FOLDER with a config.json of transformers"
         raise UsageError(f"{word}: {file} cannot be read: {error}", hint=hint) from error
     except (LookupError, TypeError) as error:
-        hint = '"architectures": ["LlamaForCausalLM"] in the file'
+        hint = 'write "architectures": ["LlamaForCausalLM"] in the file'
         raise UsageError(f"{word}: {file} does not name the class of its model", hint=hint) from error
     file = file.resolve()
     recipe |= {"config": fields, "word": f"hf:{file}", "model_class": kind}

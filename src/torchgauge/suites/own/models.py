@@ -101,7 +101,7 @@ def _returned(
         hint = (
             ""
             if running is named
-            else '. Try: if __name__ == "__main__": before the code that reads arguments'
+            else '. Try: write if __name__ == "__main__": before the code that reads arguments'
         )
         raise RuntimeError(f"{running} called sys.exit({error.code}){hint}") from error
     except ModuleNotFoundError as error:
@@ -162,7 +162,7 @@ def _refuse_elsewhere(tree: Path, repository: Path) -> None:
         if not path.is_relative_to(tree) and (local or any(copy.is_file() for copy in copies)):
             raise MissingPackageError(
                 f"module {name} is imported from {path}, not from the revision in {tree}",
-                hint=f"pip uninstall {top}, or a file that imports {top} from a folder of the repository",
+                hint=f"pip uninstall {top}, or import {top} from a folder of the repository",
             )
 
 
@@ -176,7 +176,9 @@ def _parts(returned: Any, named: str) -> tuple[Any, tuple[Any, ...], dict[str, A
         example = getattr(module, "example_inputs", None)
         example = example() if callable(example) else getattr(module, "example_input_array", None)
         if example is None:
-            raise TypeError(f"{named} returned a module without inputs. {TRY}, or give it example_inputs()")
+            raise TypeError(
+                f"{named} returned a module without inputs. {TRY}, or define example_inputs() in the module"
+            )
         inputs = (example,)
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}

@@ -38,7 +38,7 @@ SUBMODULE = "160000"
 
 def repository_of(file: Path) -> Path:
     """Return the root of the git repository that holds ``file``; raises :class:`UsageError` for none."""
-    hint = f"a file in a repository: git init {file.parent}; or --base PYTHON, which compares interpreters"
+    hint = f"git init {file.parent} and commit the file; or --base PYTHON, which compares interpreters"
     return Path(_git(file.parent, "rev-parse", "--show-toplevel", hint=hint).strip()).resolve()
 
 
@@ -50,7 +50,7 @@ def commit_of(repository: Path, revision: str) -> str:
     except UsageError as error:
         raise UsageError(
             f"{repository} has no revision {revision!r}",
-            hint=f"git -C {repository} branch --all; a branch of another repository: git fetch first",
+            hint=f"git -C {repository} branch --all; for a remote branch, first git fetch",
         ) from error
 
 
@@ -69,11 +69,13 @@ def commits_of(words: Sequence[str], *revisions: str) -> list[str]:
         )
     root, *more = dict.fromkeys(repository_of(Path(word)) for word in words)
     if more:
-        raise UsageError(f"the files lie in two repositories: {root} and {more[0]}", hint="use only one")
+        raise UsageError(
+            f"the files lie in two repositories: {root} and {more[0]}", hint="use files of one repository"
+        )
     commits = [commit_of(root, revision) if revision else "" for revision in revisions]
     if "" in commits and not state_of(root) and commit_of(root, "HEAD") in commits:
-        hint = "an older revision as --base-rev; or --control to measure an A/A run"
-        raise UsageError(f"base and head are the same: {root} is at that commit, without changes", hint=hint)
+        hint = "pass an older revision as --base-rev; or --control to measure an A/A run"
+        raise UsageError(f"base and head are the same: the files in {root} are unchanged", hint=hint)
     return commits
 
 

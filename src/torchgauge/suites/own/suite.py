@@ -145,7 +145,7 @@ class OwnSuite:
             raise UsageError(f"{path} is not in revision {commit[:12]} of {root}", hint=hint)
         state = "" if commit else state_of(root)
         text = (
-            f"{root} is measured with its uncommitted changes ({state}); a revision has no untracked files"
+            f"{root} is measured with its uncommitted changes ({state}); revisions contain only tracked files"
             if state
             else ""
         )

@@ -38,7 +38,8 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:  # noqa:
         "optical_flow",
     ):
         raise NotImplementedError(
-            f"{name} is a model of {task}, whose inputs are unknown. Try: a file that returns it and inputs"
+            f"{name} is a model of {task}, whose inputs are unknown. "
+            "Try: write a file that returns model and inputs"
         )
     torch.manual_seed(workload.seed)
     if workload.weights == PRETRAINED:

@@ -97,11 +97,11 @@ def note(path: Path) -> str:
     """What a reader must know of a checkout that is not the one that our data describes; else empty."""
     found = commit_of(path)
     if not found:
-        return f"TorchBench at {path} has no commit; the data is for commit {COMMIT[:12]}"
+        return f"TorchBench at {path} has no commit; torchgauge's data is for commit {COMMIT[:12]}"
     if found != COMMIT:
-        return f"TorchBench at {path} is at commit {found[:12]}; the data is for commit {COMMIT[:12]}"
+        return f"TorchBench at {path} is at commit {found[:12]}; torchgauge's data is for {COMMIT[:12]}"
     if is_changed(path):
-        return f"TorchBench at {path} has changed files; the data is for {COMMIT[:12]} without them"
+        return f"TorchBench at {path} has changes; torchgauge's data is for the unchanged {COMMIT[:12]}"
     return ""
 
 
@@ -151,7 +151,7 @@ def _run(folder: Path, *arguments: str) -> None:
         run(command, passed(Purpose.GIT), timeout=_FETCH_TIMEOUT_S).check_returncode()
     except FileNotFoundError as error:
         raise InfrastructureError(
-            "git is not installed", hint="install git, or copy a checkout here"
+            "git is not installed", hint="install git, or pass a copied checkout with --torchbench PATH"
         ) from error
     except subprocess.TimeoutExpired as error:
         raise InfrastructureError(f"git {arguments[0]} took too long", hint="try again") from error

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FLOAT32 = ("float32", AUTOCAST)
 _ENV_CHECK = "torchbenchmark.util.env_check"
-UNLISTED = "the data file has no entry for this model: an inference step runs only the module of eval()"
+UNLISTED = "the data file has no entry for this model: a step runs only the module, not upstream's eval()"
 """Fact of the row of a model that only the checkout has."""
 
 
@@ -126,7 +126,7 @@ class Upstream:
         inputs = [part for _, part in nodes(_module_of(model)[1:], "inputs")]
         sizes = {size for part in inputs for size in getattr(part, "shape", ())}
         if int(model.batch_size) not in sizes | {len(part) for part in inputs if isinstance(part, list)}:
-            notes.append(f"no input of the module has size {model.batch_size}, which the throughput counts")
+            notes.append(f"no input has size {model.batch_size}, the batch that the throughput counts")
         notes += [
             f"upstream's CI skips this model: metadata.yaml has {skip}"
             for skip in (model.metadata or {}).get("not_implemented") or ()

@@ -64,7 +64,7 @@ class Facts:
         """What to type where ``module`` is missing: TorchBench's own requirement, else the model's."""
         root = module.partition(".")[0].lower()
         if root in _OF_TORCH:
-            return f"a torch build with {root}, whose kernels need a GPU"
+            return f"install a torch build with {root}; its kernels need a GPU"
         try:
             lines = (self.checkout / "requirements.txt").read_text(encoding="utf-8").split()
         except OSError:
@@ -105,7 +105,7 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
     if isinstance(error, NotImplementedError) and _refuses(error, facts.built_from or facts.checkout):
         return NotOfferedError(f"upstream: {_first_line(error) or 'NotImplementedError'}")
     if any(_CUDA_ONLY.search(str(link)) for link in chain):
-        return NotOfferedError(f"its code requires CUDA on every device: {first}")
+        return NotOfferedError(f"the model's code requires CUDA on every device: {first}")
     if _wants_data(chain, facts):
         return MissingDataError(
             f"{facts.data} is not in the checkout: {first}",

@@ -266,7 +266,7 @@ class InvokeSteps:
         for instance in self.instances.values():
             if instance.module is subject.module:
                 return instance
-        raise NotOfferedError("upstream's own step can run only its own module")
+        raise NotOfferedError("upstream's own step runs only the module that upstream built")
 
 
 def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, Any]:
@@ -286,7 +286,7 @@ def _does_nothing(model: Any) -> str:
 
     Raises the exception that the step returned where it is not a refusal.
     """
-    reason = "no parameter changed and none has a gradient"
+    reason = "no parameter has changed or has a gradient"
     train = getattr(model, "train", None)
     returned = train() if callable(train) else None
     if isinstance(returned, BaseException):

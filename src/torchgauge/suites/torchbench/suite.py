@@ -186,5 +186,5 @@ SUITE = TorchBenchSuite(
     data=DATA / "torchbench.yaml",
     builder="torchgauge.suites.torchbench.models:build",
     preload=("torchgauge.suites.torchbench.libraries",),
-    install_hint=f"{torchbench_checkout.FETCH}, and for each model the pip install line in its row",
+    install_hint=f"{torchbench_checkout.FETCH}, then for each model the pip command in its result",
 )

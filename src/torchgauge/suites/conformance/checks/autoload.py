@@ -95,7 +95,10 @@ def import_without_stack(context: CheckContext) -> None:
             hidden.update(dict.fromkeys(variables[:1], ""))
     context.facts["emptied"] = ", ".join(sorted(hidden))
     if not hidden:
-        context.unsupported("no visibility variable (such as CUDA_VISIBLE_DEVICES), no LD_LIBRARY_PATH")
+        context.unsupported(
+            "the device cannot be hidden: it has no visibility variable (such as CUDA_VISIBLE_DEVICES), "
+            "and LD_LIBRARY_PATH is not set"
+        )
     _lives(context, **hidden)
 
 

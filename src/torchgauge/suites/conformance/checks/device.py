@@ -68,7 +68,10 @@ def context(context: CheckContext) -> None:
     context.expect(
         scaled.device.type == context.type, f"a parameter created in the context is on {scaled.device}"
     )
-    context.expect(torch.ones(1).device.type != context.type or context.on_host, "the context did not end")
+    context.expect(
+        torch.ones(1).device.type != context.type or context.on_host,
+        "after the context, a new tensor is still on the device",
+    )
 
 
 @check("torch.set_default_device")
@@ -101,7 +104,10 @@ def clocks(context: CheckContext) -> None:
     context.not_on_host("calls on the host are synchronous")
     contradiction = getattr(context.session, "clock_contradiction", None)
     if contradiction is None:
-        context.unsupported("the adapter of the device does not report whether its clocks agree")
+        context.unsupported(
+            "the device's adapter does not compare device events with the host's clock "
+            "(no clock_contradiction method)"
+        )
     found = contradiction()
     context.expect(not found, found)
 

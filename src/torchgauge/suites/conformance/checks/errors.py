@@ -107,7 +107,7 @@ print("hangs" if not ended else os.waitstatus_to_exitcode(status), (x + x).cpu()
 @check("os.fork with a tensor on the device", tier="full")
 def shared_over_fork(context: CheckContext) -> None:
     """A forked child that uses its parent's tensor gets right numbers or an error; the parent lives on."""
-    context.not_on_host("a fork copies its memory")
+    context.not_on_host("a fork copies the host's memory")
     said, parent = context.child(_FORKED).split()[-2:]
     context.facts["forked"] = {"0": "right", "4": "refused"}.get(said, said)
     wrong = {

@@ -49,7 +49,7 @@ def numpy(context: CheckContext) -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     there = torch.as_tensor(array, device=context.device)
     context.same(there + 1, torch.from_numpy(array + 1))
-    context.expect((there.cpu().numpy() == array).all(), "the returned array differs")
+    context.expect((there.cpu().numpy() == array).all(), "the array copied back differs")
     if not context.on_host:
         context.raises((TypeError, RuntimeError), there.numpy, "numpy() of a tensor on the device")
 

@@ -54,7 +54,7 @@ def parameters_stay(context: CheckContext) -> None:
     if lost:
         said = f"Module.to() creates new parameters: {' and '.join(lost)}"
         context.unsupported(
-            f"{said}; tie weights and create optimizers after Module.to(), or before it call "
+            f"{said}; tie weights and create optimizers after Module.to(), or first call "
             "torch.__future__.set_swap_module_params_on_conversion(True)"
         )
 

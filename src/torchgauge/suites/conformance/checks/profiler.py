@@ -29,7 +29,10 @@ def _events(context: CheckContext, activity: str) -> list[str]:
 def host_side(context: CheckContext) -> None:
     """The profiler sees the operators that the host dispatches to the device."""
     names = _events(context, "")
-    context.expect("aten::mm" in names, f"no aten::mm of a matmul among {counted(len(names), 'event')}")
+    context.expect(
+        "aten::mm" in names,
+        f"the profiler recorded no aten::mm for a matmul, but {counted(len(names), 'other event')}",
+    )
 
 
 @check("torch.profiler.ProfilerActivity")

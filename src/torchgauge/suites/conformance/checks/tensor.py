@@ -143,7 +143,7 @@ def non_blocking(context: CheckContext) -> None:
     context.same(there, host)
     back = there.to(host.device, non_blocking=True)
     context.session.synchronize()
-    context.expect(torch.equal(back, host), "the copy back differs after synchronize()")
+    context.expect(torch.equal(back, host), "the tensor copied back differs after synchronize()")
 
 
 @check("torch.Tensor.view, as_strided, ...", tier="smoke")
