@@ -28,8 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         DEVICE,
         metavar="NAME",
-        help="device of torchgauge's checks: NAME or NAME.INDEX; tests with the fixture `torchgauge` run on "
-        "each device of a comma-separated list, or with `all` on each device of this machine",
+        help="device of torchgauge's checks: NAME or NAME.INDEX; for tests with the "
+        "fixture `torchgauge` also a comma-separated list, or `all` for every device of this machine",
     )
     group.addoption(
         STORE, metavar="FOLDER", help="store to which the results of the session are written, as one run"

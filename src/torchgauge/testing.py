@@ -66,7 +66,7 @@ def make_result(case: Case, status: Status = Status.PASS, run_id: str = "run", *
 def check_suite(suite: Suite) -> list[str]:
     """What is wrong with ``suite`` on the parent side; an empty list where nothing is."""
     problems = [
-        f"the suite has no {member!r}: None, an empty dict and an empty tuple are valid empty values"
+        f"the suite does not define {member!r}; if it is unused, define it as None, {{}} or ()"
         for member in ("unavailable", "environment", "notes")
         if not hasattr(suite, member)
     ]

@@ -49,7 +49,7 @@ def test_results_that_differ_are_named() -> None:
 def test_results_of_a_random_callable_are_not_compared() -> None:
     """Where two calls of old differ, so may new."""
     found = tg.compare(torch.rand_like, torch.rand_like, args=(X,), max_time_s=0.1)
-    assert found.notes == ("results were not compared: two calls of old differ",)
+    assert found.notes == ("results were not compared: two calls of old returned different results",)
 
 
 def test_too_little_time_is_undecided() -> None:

@@ -143,7 +143,7 @@ def test_the_command_ends_with_three_where_anything_is_wrong(two: Store) -> None
     text = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert text.returncode == 3
     assert text.stdout.startswith("missing  tables/summaries/run-1.parquet: ")
-    assert "2 runs: 2 sealed, 0 not sealed, 0 skipped (in use); 1 finding" in text.stderr
+    assert "2 runs: 2 sealed with checksums, 0 not sealed, 0 skipped (in use); 1 finding" in text.stderr
     plain = subprocess.run([*words, "--json"], env=environment, capture_output=True, text=True, check=False)
     said = json.loads(plain.stdout)
     assert (plain.returncode, said["exit_code"]) == (3, 3)

@@ -50,8 +50,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="maximum number of launches",
 )
-@click.option("--max-time", type=Seconds(), help="time limit (30m, 2h), which no launch may exceed")
-@click.option("--seed", type=int, help="seed of launch orders, CPUs and A/A pairs (default: random)")
+@click.option(
+    "--max-time",
+    type=Seconds(),
+    help="time limit (30m, 2h); after the first, no launch starts that would exceed it",
+)
+@click.option(
+    "--seed", type=int, help="seed for the choice of launch orders, CPUs and A/A pairs (default: random)"
+)
 @measuring
 @store_option("where results go")
 @click.option(

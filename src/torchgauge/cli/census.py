@@ -15,7 +15,9 @@ from torchgauge.counted import counted
 
 @click.command("census")
 @click.option("--static", "static", is_flag=True, help="read the dispatcher; run nothing on the device")
-@click.option("--record", is_flag=True, help="run models on a device and record what they dispatch")
+@click.option(
+    "--record", is_flag=True, help="run models on a device and record the operators that they dispatch"
+)
 @click.option(
     "--device",
     type=CommaList(),
@@ -25,7 +27,7 @@ from torchgauge.counted import counted
 @click.option("--suite", type=CommaList(), default=(), help="suites (default: all)")
 @click.option("--models", "--model", "models", type=CommaList(), default=(), help="names, globs or /regex/")
 @click.option("--mode", type=CommaList(), default=(), help="inference,training (default: both)")
-@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: all; to record: float32)")
+@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: all; with --record: float32)")
 @click.option("--path", "paths", type=CommaList(), default=(), help="eager,compiled (default: both)")
 @click.option("--received", is_flag=True, help="rank operators left after decomposition of composites")
 @click.option("--top", type=click.IntRange(0), default=30, show_default=True, help="operators shown; 0: all")
@@ -69,7 +71,10 @@ def _static(options: dict[str, Any]) -> None:
     found = []
     for name, each in devices.items():
         if each.torch_type is None:
-            raise UsageError(f"device {name!r} has no torch device type", hint="--device with one of torch")
+            raise UsageError(
+                f"device {name!r} has no torch device type",
+                hint="pass a device with a torch device type, such as cpu",
+            )
         found.append(static_census(there.path, each.torch_type))
     for census in found:
         kept = keep(census, options["store"])

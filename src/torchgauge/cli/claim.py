@@ -28,8 +28,10 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--file", "files", multiple=True, metavar="FILE", help="YAML with claims of your own")
 @STORES
 @click.option("--suite", "suites", type=CommaList(), help="suites to check; `all`: every suite of models")
-@click.option("--device", "devices", type=CommaList(), help="devices, each with a verdict")
-@click.option("--config", "configurations", type=CommaList(), help="configurations, each with a verdict")
+@click.option("--device", "devices", type=CommaList(), help="devices to check; each gets its own verdict")
+@click.option(
+    "--config", "configurations", type=CommaList(), help="configurations to check; each gets its own verdict"
+)
 @click.option("--models", type=CommaList(), help="model names, globs or /regex/, instead of the claim's tier")
 @click.option("--tier", type=click.Choice(["smoke", "standard", "full"]), help="tier of models")
 @click.option("--mode", help="inference or training")
@@ -38,8 +40,8 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--torch", "torch", help="glob over versions of torch (default: the newest)")
 @click.option("--system", help="glob over operating systems, such as Linux")
 @click.option("--machine", help="glob over machine classes")
-@click.option("--base", metavar="KEY=GLOB,...", help=f"rows of the base, by {SIDE}")
-@click.option("--head", metavar="KEY=GLOB,...", help="rows of the head, as --base")
+@click.option("--base", metavar="KEY=GLOB,...", help=f"rows that form the base; KEY: {SIDE}")
+@click.option("--head", metavar="KEY=GLOB,...", help="rows that form the head, as --base")
 @click.option("--since", callback=since, help="exclude older runs: 2026-08-01, or 90d")
 @click.option("--minimum", type=click.IntRange(1), help="minimum number of models for a verdict")
 @click.option("--all", "every", is_flag=True, help="list every model")

@@ -18,7 +18,9 @@ from torchgauge.cli.options import PYTHON, store_option
 @store_option("store of calibrations")
 @click.option("--threads", type=THREADS, help="CPU threads of the worker (default: torch's)")
 @click.option(
-    "--timeout", type=FiniteRange(0.1), help="timeout in seconds (default: probe 120, each part 30)"
+    "--timeout",
+    type=FiniteRange(0.1),
+    help="timeout in seconds (default: 120 for the probe, 30 for each part)",
 )
 @click.option("--quick", is_flag=True, help="fewer samples")
 @click.option("--no-calibration", is_flag=True, help="skip calibration")

@@ -86,7 +86,8 @@ def _ask(links: tuple[str, ...], *, prune: bool):  # type: ignore[no-untyped-def
     for_all = [text for text in links if not _OF_CLUSTER.fullmatch(text)]
     if len(for_all) > 1:
         raise UsageError(
-            "several --link URLs for all entries", hint="one --link URL, or --link CLUSTER=URL each"
+            "several --link URLs have no cluster",
+            hint="pass one --link URL for all entries, or --link CLUSTER=URL for each cluster",
         )
     for link in (*for_all, *by_cluster.values()):
         if not re.fullmatch(r"https?://\S+", link) or not link.isprintable():
@@ -149,8 +150,8 @@ def _show(found: Proposal) -> None:
     )
     say(lines)
     click.echo(
-        f"{found.file.table.device}: {found.added} new, {found.removed} removed, {found.marked} marked, "
-        f"{counted(found.recorded, 'cause')} recorded",
+        f"{found.file.table.device}: entries: {found.added} new, {found.removed} removed, "
+        f"{found.marked} marked with a comment; {counted(found.recorded, 'cause')} recorded",
         err=True,
     )
     for note in found.notes:

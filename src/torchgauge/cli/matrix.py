@@ -48,8 +48,14 @@ def _axis(name: str) -> Callable[[Command], Command]:
 @click.option("--dry-run", is_flag=True, help="print downloads and environments; install nothing")
 @click.option("--max-launches", type=click.IntRange(MIN_LAUNCHES), default=12, show_default=True,
               help="maximum number of launches per cell")  # fmt: skip
-@click.option("--max-time", type=Seconds(), help="time limit (30m, 2h), which no launch may exceed")
-@click.option("--seed", type=int, default=0, help="seed of launch orders and CPUs (default: random)")
+@click.option(
+    "--max-time",
+    type=Seconds(),
+    help="time limit (30m, 2h); after the first, no launch starts that would exceed it",
+)
+@click.option(
+    "--seed", type=int, default=0, help="seed for the choice of launch orders and CPUs (default: random)"
+)
 @click.option("--policy", metavar="FILE", help="YAML with tolerances (default: built in)")
 @measuring
 @store_option("where results go")
@@ -88,7 +94,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     table = table_of(matrix.store, matrix.state)
     _show(table, others, options)
     if not table.complete:
-        aside(["incomplete; try: the same command again, which continues"])
+        aside(["the matrix is incomplete; try: run the same command again, to continue"])
     empty = [column.label for column in table.columns if column.nothing]
     if empty:
         aside([f"no results of {', '.join(empty)}; the table shows the reason"])
@@ -103,7 +109,10 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:
     cells = cells_of({name: options[name] for name in AXES}, options["builds"], options["baseline"])
     settings, provenance = settings_of(options)
     if not settings.accuracy:
-        raise UsageError("--no-accuracy: a matrix compares checked results", hint="leave out --no-accuracy")
+        raise UsageError(
+            "--no-accuracy cannot be used with a matrix, which requires accuracy checks",
+            hint="leave out --no-accuracy",
+        )
     policy = str(Path(options["policy"]).absolute()) if options["policy"] else ""
     read_policy(policy)
     return MatrixRequest(

@@ -95,7 +95,7 @@ def selectors(command: Command) -> Command:
         click.option("--size", default="small", help="model size: small or full (default: small)"),
         click.option(
             "--batch-profile",
-            help="small or pytorch batches (default: as --size)",
+            help="batch sizes: small or pytorch (default: pytorch with --size full, else small)",
         ),
         click.option(
             "--batch",
@@ -147,7 +147,7 @@ def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value:
     if path is not None and not os.path.isdir(path):  # noqa: PTH112  links are kept as typed
         raise UsageError(
             f"--torchbench {value}: no such folder",
-            hint="torchgauge suites fetch torchbench --into DIR, then --torchbench DIR",
+            hint="torchgauge suites fetch torchbench --into DIR, then pass --torchbench DIR",
         )
     if path is not None:
         os.environ[VARIABLE] = path
@@ -211,7 +211,7 @@ QUIET_WAIT = click.option(
     "--quiet-wait",
     metavar="SECONDS",
     type=FiniteRange(0.0),
-    help="extra seconds that a group waits for a quiet machine (default: 10)",
+    help="extra seconds per group of cases to wait for a quiet machine (default: 10)",
 )
 
 PREFETCH = click.option(

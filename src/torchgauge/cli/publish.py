@@ -20,9 +20,15 @@ from torchgauge.counted import counted
     help="record of the last publication (default: history.json in the store)",
 )
 @click.option("--expect-history", is_flag=True, help="fail if the --history-guard file is missing")
-@click.option("--keep-samples", type=FiniteRange(0), metavar="DAYS", help="delete older raw samples")
-@click.option("--keep-superseded", type=FiniteRange(0), metavar="DAYS", help="delete older replaced attempts")
-@click.option("--keep-rejected", type=FiniteRange(0), metavar="DAYS", help="delete older rejection records")
+@click.option(
+    "--keep-samples", type=FiniteRange(0), metavar="DAYS", help="delete raw samples older than DAYS"
+)
+@click.option(
+    "--keep-superseded", type=FiniteRange(0), metavar="DAYS", help="delete replaced attempts older than DAYS"
+)
+@click.option(
+    "--keep-rejected", type=FiniteRange(0), metavar="DAYS", help="delete rejection records older than DAYS"
+)
 def command(
     store: str,
     site: str,

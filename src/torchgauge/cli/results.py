@@ -115,7 +115,8 @@ def check(store: str, as_json: bool) -> None:
             for each in found.findings
         )
         unsealed = len(found.runs) - len(found.sealed) - len(found.busy)
-        counts = f"{len(found.sealed)} sealed, {unsealed} not sealed, {len(found.busy)} skipped (in use)"
+        sealed, busy = len(found.sealed), len(found.busy)
+        counts = f"{sealed} sealed with checksums, {unsealed} not sealed, {busy} skipped (in use)"
         aside([f"{counted(len(found.runs), 'run')}: {counts}; {counted(len(found.findings), 'finding')}"])
     sys.exit(found.exit_code)
 
@@ -210,7 +211,8 @@ def merge(parts: tuple[str, ...], store: str, mixed_versions: bool, as_json: boo
     if left := report.counts[Status.NOT_RUN]:
         folder = into.path / "runs" / report.run_id
         click.echo(
-            f"{counted(left, 'case')} without a row; try: more parts, or torchgauge run --resume {folder}",
+            f"{counted(left, 'case')} without a row; try: merge more parts, or run "
+            f"torchgauge run --resume {folder}",
             err=True,
         )
     aside(summary_lines(report, into.path))

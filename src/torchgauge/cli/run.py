@@ -74,7 +74,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
         if partial and not options["quiet"]:
             aside(order_lines(campaign.plan))
         if others := other_shardings(campaign.store, campaign.plan):
-            trouble = "groups may be missing or measured twice; pass the same --durations to every shard"
+            trouble = "cases may be missing or measured twice; pass the same --durations to every shard"
             click.echo(f"note: sharded differently from {', '.join(others)}: {trouble}", err=True)
     report = campaign.run(folder)
     aside(summary_lines(report, campaign.store.path))

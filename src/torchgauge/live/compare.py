@@ -270,6 +270,6 @@ def _outputs(old: Any, again: Any, new: Any) -> list[str]:
     tolerance = Tolerance(relative, relative, 2.0, "compare")
     judged = partial(accuracy.compare, fp64=None, tolerance=tolerance, own_scale=False)
     if not judged(base, repeated).ok:
-        return ["results were not compared: two calls of old differ"]
+        return ["results were not compared: two calls of old returned different results"]
     verdict = judged(base, head)
     return [] if verdict.ok else [f"results differ: {verdict.detail}"]

@@ -28,9 +28,11 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
     type=click.IntRange(1),
     default=MOST_ATTEMPTS,
     envvar="GITHUB_RUN_ATTEMPT",
-    help="attempts of the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
+    help="latest attempt of the workflow run (default: GITHUB_RUN_ATTEMPT, else any)",
 )
-@click.option("--ask-github", is_flag=True, help="accept only sets that a job declared, by the GitHub API")
+@click.option(
+    "--ask-github", is_flag=True, help="query the GitHub API; accept only sets that a job of the run declared"
+)
 def command(
     folder: Path,
     campaign_file: str,

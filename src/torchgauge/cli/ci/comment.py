@@ -28,7 +28,9 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
     show_default=True,
     help="torchgauge.yml of the default branch",
 )
-@click.option("--config-path", metavar="PATH", help="path of that file on other branches (default: --config)")
+@click.option(
+    "--config-path", metavar="PATH", help="path of torchgauge.yml on other base branches (default: --config)"
+)
 @click.option("--artifacts", metavar="DIR", help="folder with downloaded artifacts (default: fetch them)")
 @click.option(
     "--workflow-path",
@@ -36,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
     show_default=True,
     help="required workflow file",
 )
-@click.option("--workflow-name", default="pr-gate", show_default=True, help="name of that workflow")
+@click.option("--workflow-name", default="pr-gate", show_default=True, help="required workflow name")
 @click.option(
     "--name", default="torchgauge", show_default=True, help="name of the check run and of the comment"
 )

@@ -27,9 +27,11 @@ _SIDES = ("base", "head", "base_python", "head_python")
 
 @click.command("gate")
 @click.argument("suite", nargs=-1)
-@click.option("--config", "yml", help="torchgauge.yml (default: here)")
+@click.option("--config", "yml", help="configuration (default: ./torchgauge.yml)")
 @click.option(
-    "--policy", metavar="FILE", help="YAML with tolerances and actions (default: of --config, else built in)"
+    "--policy",
+    metavar="FILE",
+    help="YAML with tolerances and actions (default: from --config, else built in)",
 )
 @store_option("the store")
 @campaign("plan of the nightly campaign, from `ci plan`")
@@ -43,32 +45,36 @@ _SIDES = ("base", "head", "base_python", "head_python")
 @click.option("--head", metavar="SPEC", help="head, as --base")
 @click.option("--base-python", metavar="PYTHON", help="Python interpreter instead of --base")
 @click.option("--head-python", metavar="PYTHON", help="Python interpreter instead of --head")
-@click.option("--also", multiple=True, metavar="SPEC", help="package to install in both, such as timm")
+@click.option("--also", multiple=True, metavar="SPEC", help="package to install on both sides, such as timm")
 @click.option("--pool", help="pool of this machine")
 @click.option("--device", help="device to measure on (default: the pool's)")
 @click.option(
     "--models", type=CommaList(optional=True), default=(), help="names, globs or /regex/; overrides --tier"
 )
 @click.option(
-    "--mode", type=CommaList(optional=True), default=(), help="inference,training (default: of --config)"
+    "--mode", type=CommaList(optional=True), default=(), help="inference,training (default: from --config)"
 )
 @click.option(
-    "--configs", type=CommaList(optional=True), default=(), help="eager,inductor,... (default: of --config)"
+    "--configs", type=CommaList(optional=True), default=(), help="eager,inductor,... (default: from --config)"
 )
-@click.option("--dtype", type=CommaList(optional=True), default=(), help="float32,... (default: of --config)")
-@click.option("--tier", help="tier: smoke, standard or full (default: of --config)")
+@click.option(
+    "--dtype", type=CommaList(optional=True), default=(), help="float32,... (default: from --config)"
+)
+@click.option("--tier", help="tier: smoke, standard or full (default: from --config)")
 @click.option("--budget", type=Seconds(), help="time limit (default: the pool's)")
 @click.option(
     "--max-launches", type=click.IntRange(1), default=12, show_default=True, help="maximum of launches"
 )
 @click.option("--no-control", is_flag=True, help="no A/A pairs")
-@click.option("--seed", type=int, help="seed of launch orders, CPUs and A/A pairs (default: random)")
 @click.option(
-    "--head-sha", help="commit of the pull request (default: of GITHUB_EVENT_PATH, else GITHUB_SHA)"
+    "--seed", type=int, help="seed for the choice of launch orders, CPUs and A/A pairs (default: random)"
+)
+@click.option(
+    "--head-sha", help="commit of the pull request (default: from GITHUB_EVENT_PATH, else GITHUB_SHA)"
 )
 @click.option("--work", default="./torchgauge-sides", show_default=True, help="folder for environments")
 @click.option("--out", help="folder of the result set (default: pr-gate-v1-POOL)")
-@click.option("--exit-verdict", is_flag=True, help="exit with 1 or 3 by the verdict")
+@click.option("--exit-verdict", is_flag=True, help="exit 1 after a regression, 3 if incomplete or undecided")
 @JSON
 @sources
 @measuring
@@ -218,7 +224,9 @@ def _side(name: str, options: dict[str, Any], fallback: str) -> Any:
         return Side(label=f"{name} {python}", python=python)
     specification = given or fallback
     if not specification:
-        raise UsageError(f"no {name} was given", hint=f"--{name} SPEC, or `{name}:` of the pool")
+        raise UsageError(
+            f"no {name} was given", hint=f"--{name} SPEC, or set `{name}:` of the pool in torchgauge.yml"
+        )
     return Side(hide_told(specification), specification, source=_source(name, specification))
 
 

@@ -14,10 +14,8 @@ from torchgauge.cli.options import store_option
 @store_option("store with the results")
 @campaign("plan of the nightly campaign, from `ci plan`")
 @click.option("--collected", default="collect.json", show_default=True, help="file that `ci collect` wrote")
-@click.option("--config", "config_file", help="torchgauge.yml (default: here)")
-@click.option(
-    "--policy", metavar="FILE", help="policy file (default: of the torchgauge.yml here, else built in)"
-)
+@click.option("--config", "config_file", help="configuration (default: ./torchgauge.yml)")
+@click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @click.option("--bot", default="github-actions[bot]", show_default=True, help="GitHub account of the token")
 @click.option("--most", type=click.IntRange(0), default=10, show_default=True, help="maximum of new issues")
@@ -65,7 +63,7 @@ def command(
         if dry_run:
             click.echo(step.body)
     if planned.held_back:
-        click.echo(f"not opened: {planned.held_back} more issues; --most is {most}", err=True)
+        click.echo(f"new issues not opened: {planned.held_back} (--most is {most})", err=True)
     if planned.left:
         click.echo(f"issues that a person closed stay closed: {planned.left}", err=True)
     if api is not None and not dry_run:

@@ -27,7 +27,9 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 )
 @click.option("--out", help="folder of the result set (default: the artifact's name)")
 @click.option("--budget", type=Seconds(), help="stop after about this time (30m, 2h)")
-@click.option("--deadline", type=Seconds(), help="time until the CI system kills the job; stop before")
+@click.option(
+    "--deadline", type=Seconds(), help="time until the CI system kills the job; the run stops before that"
+)
 @campaigning
 @store_option("store of the run")
 @EXECUTOR

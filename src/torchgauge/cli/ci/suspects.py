@@ -33,7 +33,7 @@ def command() -> None:
 @click.option(
     "--config", "config_file", default="torchgauge.yml", show_default=True, help="file with the pools"
 )
-@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
+@click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
 @campaign("plan of the nightly campaign, from `ci plan`")
 @store_option("store with the results")
 @click.option("--github", is_flag=True, help="write the step outputs `suspected`, `confirm` and `matrix`")
@@ -85,14 +85,17 @@ def list_suspicions(
 @store_option("store with the results")
 @campaign("plan of the nightly campaign, from `ci plan`")
 @click.option(
-    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: here)"
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="configuration with the policy (default: ./torchgauge.yml)",
 )
-@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
+@click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
 @click.option("--install", default="", help="command that installs a build")
 @click.option("--good-from", default=".", show_default=True, help="checkout of the good build")
 @click.option("--suspect-from", default=".", show_default=True, help="checkout of the suspect build")
-@click.option("--good-torch", default="", help="TORCH in --install for the good build")
-@click.option("--suspect-torch", default="", help="TORCH in --install for the suspect build")
+@click.option("--good-torch", default="", help="value of $TORCH in --install for the good build")
+@click.option("--suspect-torch", default="", help="value of $TORCH in --install for the suspect build")
 @click.option(
     "--build", "builds", multiple=True, envvar="TORCHGAUGE_BUILDS",
     help="interpreter of a build: RUN=PYTHON or VERSION=PYTHON (or TORCHGAUGE_BUILDS)",
@@ -156,10 +159,17 @@ def _state(folder: Path) -> None:
 @store_option("store with the results")
 @campaign("plan of the nightly campaign, from `ci plan`")
 @click.option(
-    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: here)"
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="configuration with the policy (default: ./torchgauge.yml)",
 )
-@click.option("--policy", metavar="FILE", help="policy file (default: of --config, else built in)")
-@click.option("--ask-github", is_flag=True, help="accept only outcomes declared by a job, by the API")
+@click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
+@click.option(
+    "--ask-github",
+    is_flag=True,
+    help="query the GitHub API; accept only outcomes that a job of the run declared",
+)
 def settle_suspicions(
     folder: Path,
     store: str,

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     help="state of the job",
 )  # fmt: skip
 @click.option(
-    "--conclusion", type=click.Choice(["success", "failure", "cancelled"]), help="default: from the runs"
+    "--conclusion",
+    type=click.Choice(["success", "failure", "cancelled"]),
+    help="result of the job (default: from the runs)",
 )
 @click.option(
     "--callback-url", envvar="CRCR_CALLBACK_URL", default="", help="URL of the relay (CRCR_CALLBACK_URL)"
