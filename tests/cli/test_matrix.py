@@ -238,7 +238,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     said += child.stderr.read().splitlines()
     child.stderr.close()
     assert child.wait(120) == 130, said
-    assert "incomplete; try: the same command again" in said[-1]
+    assert "incomplete; try: run the same command again" in said[-1]
 
 
 def test_a_baseline_that_cannot_be_measured_fails_alone(tmp_path):
