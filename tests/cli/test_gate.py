@@ -85,7 +85,7 @@ def test_a_misspelt_override_is_told(invoke, store, tmp_path) -> None:
     start = f"note: {policy}: "
     assert notes == [
         f"{start}suites.tyo applies to none of the judged cases (1): did you mean toy?",
-        f"{start}patterns.x* applies to none of the judged cases (1): correct it if it is misspelt",
+        f"{start}patterns.x* applies to none of the judged cases (1): correct the entry if it is misspelt",
         f"{start}cases.{near} applies to none of the judged cases (1): did you mean {PAIR.head.id}?",
     ]
 

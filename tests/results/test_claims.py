@@ -355,7 +355,9 @@ def test_a_ratio_is_over_the_common_set_only(tmp_path):
     assert (answer.estimate, answer.n) == (pytest.approx(0.9), 2)
     assert answer.verdict is Verdict.REFUTED
     reasons = {each.model: each.reason for each in answer.members if each.reason}
-    assert reasons == dict.fromkeys(("quick", "quicker"), "base: no row of the same workload")
+    assert reasons == dict.fromkeys(
+        ("quick", "quicker"), "base has no row of this model with the workload of head"
+    )
     (command,) = answer.commands
     assert "--models zoo/quick,zoo/quicker" in command
     assert command.endswith("--python PYTHON_WITH_TORCH_2.8.0")

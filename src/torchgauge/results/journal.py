@@ -203,7 +203,7 @@ class Journal:
             self._roll_back()
             raise InfrastructureError(
                 f"the journal {self.path} cannot be written: {error.strerror or error}",
-                hint="free disk space or fix the disk, then resume the run; acknowledged rows are intact",
+                hint="free disk space or fix the disk, then resume the run; saved rows are intact",
             ) from error
         self._length += len(data)
         self._dirty = False
@@ -216,7 +216,7 @@ class Journal:
         except OSError as error:
             raise InfrastructureError(
                 f"the journal {self.path} can be neither written nor cut back: {error.strerror or error}",
-                hint="free disk space or fix the disk, then resume the run; acknowledged rows are intact",
+                hint="free disk space or fix the disk, then resume the run; saved rows are intact",
             ) from error
         self._dirty = False
 
@@ -332,7 +332,7 @@ def _records(
 def _damage(path: Path, line: int, problem: str) -> DamagedJournalError:
     return DamagedJournalError(
         f"{path}:{line}: the line is damaged: {problem}",
-        hint="restore the file from a copy, or keep what precedes the damage and resume: "
+        hint="restore the file from a copy, or keep the lines before the damage and resume: "
         f"cp {path.name} {path.name}.damaged && head -n {line - 1} {path.name}.damaged > {path.name}",
     )
 

@@ -116,7 +116,9 @@ def publish_again(store: Store, run_id: str) -> None:
     """
     folder = store.run(run_id)
     if is_being_written(folder.journal_path):
-        raise UsageError(f"run {run_id} is being measured", hint="wait for its end, which publishes it")
+        raise UsageError(
+            f"run {run_id} is being measured", hint="wait until the run ends; it is then published"
+        )
     if not folder.journal_path.is_file():
         raise UsageError(
             f"run {run_id} has no journal to write tables from", hint=f"restore {folder.journal_path}"
@@ -284,8 +286,8 @@ def _check_complete(plan: Plan, found: _Survey) -> None:
     if foreign:
         raise InfrastructureError(
             f"run {plan.run_id} cannot be published: its journal "
-            f"holds {counted(len(foreign), 'case')} that its plan "
-            f"does not, the first with the key {min(foreign)}",
+            f"holds {counted(len(foreign), 'case')} missing in its "
+            f"plan, the first with the key {min(foreign)}",
             hint="restore plan.json and journal.jsonl from the same run",
         )
 

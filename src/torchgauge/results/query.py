@@ -88,7 +88,7 @@ def parse_condition(text: str, table: Table) -> Condition:
     """``text`` as a condition on a column of ``table``."""
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is not a condition", hint=f"field=value, such as {_EXAMPLE}")
+        raise UsageError(f"{text!r} is not a condition", hint=f"write field=value, such as {_EXAMPLE}")
     name, sign, value = match.groups()
     columns = {column.name: column for column in table.columns}
     if table is SUMMARIES:
@@ -186,5 +186,5 @@ def _typed(column: Column, value: str) -> Any:
             moment = datetime.fromisoformat(value)
             return pd.Timestamp(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
     except (ValueError, KeyError):
-        raise UsageError(f"{value!r} is not a value for {column.name}", hint=expected) from None
+        raise UsageError(f"{value!r} is not a value for {column.name}", hint=f"write {expected}") from None
     return value

@@ -38,7 +38,7 @@ def reopen(folder: RunFolder, statuses: Collection[Status]) -> None:
                     kind, data = Kind.ATTEMPT, {"again": Again.INFRASTRUCTURE, "result": data}
                     again += 1
                 new.write(encode_line(number, kind, data))
-            text = f"{counted(again, 'row is', 'rows are')} tried again"
+            text = f"{counted(again, 'case is', 'cases are')} measured again"
             new.write(encode_line(number + 1, Kind.NOTE, Note(text, SYSTEM_CLOCK.now())))
         named = " or ".join(sorted(each.value for each in statuses))
         if not again:

@@ -173,7 +173,9 @@ SAMPLES = Table(
         _RUN,
         required("case_key", STRING, "key of the case"),
         required("metric", STRING, "name of the metric"),
-        Column("block", INTEGER, "round, equal for paired configurations"),
+        Column(
+            "block", INTEGER, "number of the round; samples of one round are paired across configurations"
+        ),
         required("index", INTEGER, "position in the series, from 0"),
         required("value", NUMBER, "value of the sample"),
     ),

@@ -412,7 +412,7 @@ def test_a_launch_without_clean_steps_is_read_by_cpu_time_and_so_are_all_others(
     found = verdict(judge, one)
     assert (found.launches, found.estimator) == (3, "cpu")
     assert found.verdict is Verdict.UNCHANGED
-    assert "launch 3 had too few clean steps" in found.reason
+    assert "launch 3 had too few uninterrupted steps" in found.reason
 
 
 def test_clean_steps_stay_the_estimator_where_cpu_time_cannot_be_had_of_all():

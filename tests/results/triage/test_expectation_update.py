@@ -97,7 +97,7 @@ def test_a_failure_that_runs_agree_on_gets_an_entry_with_reason_link_and_date(tm
         ([[bad("a")], [result(case("a"))], [bad("a")]], "disagree: pass, error"),
         ([[bad("a")], [bad("a", modifiers=(Modifier.FLAKY,))]], "flaky"),
         ([[bad("a")], [bad("a", modifiers=(Modifier.OTHER_MODEL,))]], "the built model is not the named one"),
-        ([[bad("a")], [bad("a", modifiers=(Modifier.UNCHECKED,))]], "nothing checked its results"),
+        ([[bad("a")], [bad("a", modifiers=(Modifier.UNCHECKED,))]], "the results were not checked"),
         ([[result(case("a"), modifiers=(Modifier.OTHER_MODEL,))]] * 2, ""),
         ([[bad("a", Status.INFRA, cause=Cause.KILLED)], [bad("a", Status.NOT_RUN)]], ""),
         ([[bad("a")], [bad("a", Status.INFRA)], [bad("a", Status.SKIPPED)]], "seen in 1 of 2 runs"),

@@ -37,10 +37,10 @@ def accuracy_sentence(accuracy: Accuracy) -> str:
     if not accuracy.n:
         return "predictions: accuracy unknown, because no model of this kind was run on the device"
     return (
-        f"predictions for {counted(accuracy.n, 'model')} that were run: "
+        f"predictions, checked on {counted(accuracy.n, 'attempted model')}: "
         f"precision {_share(accuracy.precision)}, "
         f"recall {_share(accuracy.recall)} of `blocked`; "
-        f"{_share(accuracy.base_rate)} of the models did not run; "
+        f"{_share(accuracy.base_rate)} of these models did not run; "
         f"{accuracy.unknown} predictions are `unknown`"
     )
 

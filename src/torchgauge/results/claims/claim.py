@@ -144,7 +144,7 @@ def fault_of_sides(sides: tuple[Side, Side] | None) -> tuple[str, str] | None:
         return None
     base, head = sides
     if base == head:
-        return "`base` and `head` are equal", "give a field in which they differ"
+        return "`base` and `head` are equal", "give a field in which `base` and `head` differ"
     for name in ("device", "configuration"):
         if bool(base.given.get(name)) != bool(head.given.get(name)):
             return f"only one side has `{name}`", "give the field for both sides, or in `select`"

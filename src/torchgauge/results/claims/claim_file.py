@@ -199,7 +199,7 @@ def _check_sides(document: Document, at: str, asked: QuestionFields) -> None:
             raise refuse(document, at, "a ratio needs `base` and `head`", "base: {torch: previous}")
         return
     if kind not in (Aggregation.RATIO, Aggregation.SHARE, Aggregation.MEDIAN):
-        hint = "aggregation: ratio is the geometric mean of head over base"
+        hint = "set `aggregation: ratio`, the geometric mean of head over base"
         raise refuse(document, f"{at}.aggregation", f"a {kind.value} does not compare two sides", hint)
     assert asked.base is not None
     assert asked.head is not None

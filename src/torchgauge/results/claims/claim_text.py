@@ -78,8 +78,9 @@ def question_text(question: Question) -> str:
         base, head = question.sides
         what = f"{what} of head ({head}) over base ({base})"
     subject = {
-        Aggregation.SHARE: f"share of models with {question.condition}"
-        + (", the metric as head over base" if question.sides else ""),
+        Aggregation.SHARE: "share of models with "
+        + ("head/base " if question.sides else "")
+        + f"{question.condition}",
         Aggregation.PASS_RATE: f"share of {question.over.value} models that pass",
         Aggregation.GEOMEAN: f"geometric mean of {what}",
         Aggregation.RATIO: f"geometric mean of {what}",

@@ -95,8 +95,8 @@ def member_of_two(
             other = head or base
             if other is None:
                 return Member(*key, MemberState.NOT_MEASURED, "no row in the store")
-            case = other.case
-            reason = f"{name}: no row of the same workload"
+            case, theirs = other.case, "head" if name == "base" else "base"
+            reason = f"{name} has no row of this model with the workload of {theirs}"
             return replace(_of(key, case, MemberState.NOT_MEASURED, reason), missing_side=name)
         lack = lacking(side.case) or doubted(side.case, question)
         if lack is not None:

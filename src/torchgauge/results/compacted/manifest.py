@@ -86,7 +86,9 @@ def read_manifest(path: Path) -> MonthManifest:
     check_version(found.schema_version, str(path))
     if (found.month, found.name) != (path.parent.name, path.stem):
         raise DataFileError(
-            str(path), f"the file contains the manifest {found.name} of {found.month}", hint=RESTORE
+            str(path),
+            f"its path does not match its content, the manifest {found.name} of {found.month}",
+            hint=RESTORE,
         )
     return found
 

@@ -138,7 +138,9 @@ def publish_comparison_again(store: Store, run_id: str) -> None:
     """Write the tables of the A/B run called ``run_id`` anew from its journal; raises as it is read."""
     folder = comparison(store, run_id)
     if is_being_written(folder.journal_path):
-        raise UsageError(f"A/B run {run_id} is being measured", hint="wait for its end, which publishes it")
+        raise UsageError(
+            f"A/B run {run_id} is being measured", hint="wait until the run ends; it is then published"
+        )
     finish_comparison(store, folder, folder.plan())
 
 

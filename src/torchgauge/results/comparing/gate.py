@@ -92,7 +92,7 @@ def _within(seen: MetricVerdict, tolerance: float) -> MetricVerdict:
     small = abs(math.log(seen.ratio)) < math.log1p(tolerance / 2)
     changed = replace(seen, tolerance=tolerance)
     if seen.verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT) and small:
-        reason = f"{seen.verdict.value} below half of the policy's tolerance of {tolerance:.1%}"
+        reason = f"the {seen.verdict.value} is below half of the policy's tolerance of {tolerance:.1%}"
         return replace(
             changed, verdict=Verdict.UNCHANGED if change.same else Verdict.UNDECIDED, reason=reason
         )

@@ -46,7 +46,7 @@ def suggest(ledger: Ledger, now: float, launches: int = LAUNCHES) -> str:
     lines = [
         (
             f"# Made by `torchgauge results noise suggest` on {moment(now)}: "
-            f"max(3 %, 3 * spread / sqrt({launches}))."
+            f"tolerance = max(3 %, 3 * spread / sqrt({launches}))."
         ),
         f"# {counted(len(known) - len(wide), 'case keeps', 'cases keep')} the default tolerance.",
         (

@@ -28,4 +28,6 @@ def rate(alarms: AlarmRate) -> str:
     if alarms.rate is None or alarms.low is None or alarms.high is None:
         return "no A/A comparison, so the noise is unknown"
     percent = f"{alarms.rate:.1%} [{alarms.low:.1%}, {alarms.high:.1%}]"
-    return f"{alarms.alarms} of {alarms.trials} ({percent}); {alarms.decided} of them were decided"
+    return (
+        f"{alarms.alarms} of {alarms.trials} ({percent}); {alarms.decided} of {alarms.trials} have a verdict"
+    )

@@ -76,14 +76,14 @@ def _of_one_coverage(found: list[MetricVerdict]) -> list[MetricVerdict]:
         return found
     explained = max(0.0, fell.get("graph_breaks", 0.0)) + max(0.0, fell.get("recompiles", 0.0))
     if graphs <= explained:
-        reason = f"{graphs:g} fewer, explained by fewer graph breaks or recompilations"
+        reason = f"{counted(round(graphs), 'fewer graph')}, explained by fewer graph breaks or recompilations"
         return [
             replace(each, verdict=Verdict.UNCHANGED, reason=reason) if each.metric == "graph_count" else each
             for each in found
         ]
     reason = (
-        f"{counted(round(graphs), 'fewer graph')}, and graph "
-        f"breaks and recompilations fell by {explained:g}: "
+        f"{counted(round(graphs), 'fewer graph')}, but graph "
+        f"breaks and recompilations fell only by {explained:g}: "
         "less of the model may be compiled"
     )
     return [

@@ -50,7 +50,8 @@ def outputs_differ(launch: Launch) -> str:
         if found > most * limit:
             most = found / limit if limit else math.inf
             what = f"head's {path} differs by {_share(found, size)} from base's float64 result"
-            worst = f"{what}, base's own dtype by {_share(ours.error, size)} (limit {_share(limit, size)})"
+            own = f"base's result in its own dtype differs by {_share(ours.error, size)}"
+            worst = f"{what} (limit {_share(limit, size)}); {own}"
     return worst
 
 

@@ -155,7 +155,7 @@ class PairEvidence:
         if any(isinstance(each, Unusable) for each in (found, *again[0], *again[1])):
             return without
         self.estimator = Estimator.CPU
-        self.waited = f"launch {launch.number} had too few clean steps, so all launches use CPU time"
+        self.waited = f"launch {launch.number} had too few uninterrupted steps, so all launches use CPU time"
         for stage, estimates in zip(stages, again, strict=True):
             stage.timings = [
                 replace(timing, latency=each)

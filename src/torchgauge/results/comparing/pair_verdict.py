@@ -189,14 +189,14 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
         return f"slower, but by less than the floor of {finding.rule.floor:g} s"
     if finding.looks_heavier:
         return (
-            "slow steps look heavier in head, and "
+            "slow steps seem to cost head more, but "
             f"{counted(moderated.n, 'launch was', 'launches were')} not enough for a verdict"
         )
     if finding.metric in WATCHED:
         what = "wall time is" if finding.metric == WALL else "slow steps are"
-        return f"{what} only checked for slowdowns; measuring does not wait for this verdict"
+        return f"{what} only checked for slowdowns; no launches are added to reach another verdict"
     if len(evidence.first.launches) >= evidence.max_launches:
-        return f"{counted(moderated.n, 'launch was', 'launches were')} not enough"
+        return f"{counted(moderated.n, 'launch was', 'launches were')} not enough for a verdict"
     if evidence.exhausted:
         return f"the time limit of {evidence.rule.max_time_s:g} s was reached"
     return "the run ended before a verdict"

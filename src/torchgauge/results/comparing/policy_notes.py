@@ -30,8 +30,8 @@ def unused_notes(policy: Policy, case_ids: Iterable[str]) -> list[str]:
     ]
     if len(unused) > MOST:
         lines.append(
-            f"{policy.source}: and "
-            f"{counted(len(unused) - MOST, 'more entry', 'more entries')} without a judged case"
+            f"{policy.source}: "
+            f"{counted(len(unused) - MOST, 'more entry applies', 'more entries apply')} to no judged case"
         )
     return lines
 
@@ -42,4 +42,4 @@ def _try(entry: str, suites: dict[str, str], installed: set[str]) -> str:
     known = suites if section == "cases" else {each.partition(".")[2] for each in installed}
     alike = 0.8 if section == "cases" else 0.6  # ids of cases have much in common
     close = [] if section == "patterns" else difflib.get_close_matches(name, sorted(known), 1, alike)
-    return f"did you mean {close[0]}?" if close else "correct it if it is misspelt"
+    return f"did you mean {close[0]}?" if close else "correct the entry if it is misspelt"

@@ -84,4 +84,7 @@ def _why_undecided(each: MetricVerdict, sure: bool, small: bool) -> str:
         return "the change is below the floor of the policy"
     if not sure:
         return f"the interval excludes 1, but p adjusted for all comparisons is {each.p_adjusted:.2g}"
-    return f"the change is below half of the tolerance of {each.tolerance:.0%}, but may exceed the tolerance"
+    return (
+        f"the estimate is below half of the tolerance of {each.tolerance:.0%}, "
+        "but its interval extends beyond the tolerance"
+    )

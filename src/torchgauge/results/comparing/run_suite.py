@@ -30,13 +30,16 @@ def suite_of(timed: Sequence[MetricVerdict], dropped: int, policy: Policy) -> Me
     ratios = [each.ratio for each in timed if each.ratio is not None]
     log = float(np.mean(np.log(ratios)))
     reason = f"geometric mean over {counted(len(timed), 'case')}" + (
-        f"; {dropped} dropped out" if dropped else ""
+        f"; {counted(dropped, 'case')} without a ratio excluded" if dropped else ""
     )
     blank = blank_suite(rule, reason=reason, ratio=ratio_of(log), confidence=CONFIDENCE, launches=1)
     known = [each for each in timed if each.prior_spread is not None and each.spread is not None]
     if len(known) < len(timed):
         without = len(timed) - len(known)
-        return replace(blank, reason=f"{reason}; no interval: {without} cases have no noise history")
+        return replace(
+            blank,
+            reason=f"{reason}; no interval: {counted(without, 'case has', 'cases have')} no noise history",
+        )
     errors = [math.hypot(each.spread or 0.0, each.prior_spread or 0.0) for each in known]
     error = float(np.mean(errors))
     df = min(each.prior_df for each in known)

@@ -30,7 +30,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from torchgauge.counted import counted
 from torchgauge.results.stored_change import Change
 
 Floats = npt.NDArray[np.float64]
@@ -104,7 +103,7 @@ def moderate(
     """
     n = logs.shape[-1]
     if n < 2:
-        raise ValueError(f"{counted(n, 'launch has', 'launches have')} no spread")
+        raise ValueError(f"a spread requires at least two launches, not {n}")
     if not np.all(np.isfinite(logs)):
         raise ValueError("the estimate of a launch is not finite")
     mean, variance = logs.mean(axis=-1), logs.var(axis=-1, ddof=1)

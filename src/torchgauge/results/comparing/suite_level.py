@@ -53,7 +53,7 @@ def suite_verdict(evidences: Sequence[PairEvidence], rule: Rule) -> MetricVerdic
     low, high = found.interval(levels.harmless_now if verdict is Verdict.UNCHANGED else levels.harm_now)
     dropped = len(evidences) - len(timed)
     reason = f"geometric mean over {counted(len(timed), 'pair')}" + (
-        f"; {dropped} dropped out" if dropped else ""
+        f"; {counted(dropped, 'other pair')} excluded" if dropped else ""
     )
     p = float(found.p_value())
     return blank_suite(

@@ -69,8 +69,8 @@ NO_HISTORY = (
     "launch"
 )
 NO_HOURS = (
-    "noise known only from A/A launches minutes apart: hourly variation of this case "
-    "requires three earlier runs here, or torchgauge ab"
+    "the noise is known only from A/A launches minutes apart; to cover variation between hours, "
+    "store three runs of this case first, or use torchgauge ab"
 )
 
 
@@ -233,7 +233,7 @@ class _Comparison:
             prior_df=prior.df if prior else 0.0,
         )
         if within is None:
-            return replace(blank, reason=f"{counted(n, 'sample')} of a side cannot have an interval")
+            return replace(blank, reason=f"no interval: a side has only {counted(n, 'sample')}")
         if prior is None:
             reach = float(stats.norm.isf((1 - CONFIDENCE) / 2)) * math.sqrt(within)
             return replace(blank, low=ratio_of(log - reach), high=ratio_of(log + reach), reason=NO_HISTORY)

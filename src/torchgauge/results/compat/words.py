@@ -95,7 +95,8 @@ def nowhere_text(found: Lacking) -> str:
     """What the device lacks and no other column has either; empty where there is nothing."""
     groups = ", ".join(f"{name} {number}" for name, number in found.nowhere[:12])
     more = ", ..." if len(found.nowhere) > 12 else ""
-    return f"{sum(n for _, n in found.nowhere)} more that no other column has: {groups}{more}"
+    parts = counted(sum(n for _, n in found.nowhere), "more part")
+    return f"{parts} that no other column has either: {groups}{more}"
 
 
 def helped_notes(section: Section, table: Table) -> list[str]:

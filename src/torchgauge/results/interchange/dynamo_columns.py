@@ -72,6 +72,6 @@ def measurement(column: str, values: Iterable[float], device: str) -> Measuremen
     metric, unit = METRICS[column], unit_of(column, device)
     provenance = f"{column} of PyTorch's dynamo runner"
     if column == "compilation_latency":
-        provenance += ", whose compile cache may have been filled"
+        provenance += ", possibly with a warm compile cache"
     samples = tuple(value * unit for value in values)
     return Measurement(metric.name, metric.unit, samples, provenance=provenance)

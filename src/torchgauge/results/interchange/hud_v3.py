@@ -45,7 +45,7 @@ SCHEMA = "v3"
 ACCURACY = "accuracy"
 
 _CONVERT = f"convert the file to {SCHEMA!r} with the tool that wrote it"
-_NEEDS = f"a {SCHEMA} record has benchmark.name, model.name and metric.name"
+_NEEDS = f"give each {SCHEMA} record benchmark.name, model.name and metric.name"
 _TORCH = {"torch": "torch.version", "pytorch": "torch.version"}
 EAGER_MEMORY = "eager_peak_mem"
 HASH_ONLY = "imported: the file gives only the hash of the built model, not its parameters or inputs"

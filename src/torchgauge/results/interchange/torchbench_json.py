@@ -109,7 +109,7 @@ def _read(path: Path, given: Context, known: Known) -> list[ImportedCase]:
     if not isinstance(content, dict) or not isinstance(metrics, dict):
         raise DataFileError(
             str(path), "is not a metrics file of TorchBench", line=1, field="metrics",
-            hint='it is one object with "name", "environ" and an object "metrics"',
+            hint='pass a JSON file of one object with "name", "environ" and an object "metrics"',
         )  # fmt: skip
     if not metrics:
         raise DataFileError(str(path), "has no metric", line=1, field="metrics", hint="repeat the run")
@@ -160,7 +160,7 @@ def _parsed(path: Path, key: str, given: Context, known: Known) -> tuple[Case, s
             )
     batch = _literal(path, key, parts.get("bs") or "None")
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
-        raise _refuse(path, key, f"bs={batch!r} is not a batch size", "a whole number or None")
+        raise _refuse(path, key, f"bs={batch!r} is not a batch size", "write a whole number or None")
     for kind, value in (("model", parts["model"]), ("device", context.device), ("suite", context.suite)):
         check_name(path, kind, value, None, key)
     configuration = names.execution(context.configuration, dict(known.configurations))

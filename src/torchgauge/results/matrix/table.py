@@ -426,11 +426,15 @@ def with_others(table: Table, others: Mapping[str, Table]) -> Table:
 
 def _apart(row: Row | None, place: int, base: float | None) -> Entry:
     if row is None:
-        return Entry("missing", reason="that machine has no row for this case")
+        return Entry("missing", reason="the other machine has no row for this case")
     entry = row.entries[place]
     ratio = entry.median / base if entry.median and base and entry.status == "pass" else None
     return Entry(
-        entry.status, "", ratio, median=entry.median, reason="another machine: not measured in turns"
+        entry.status,
+        "",
+        ratio,
+        median=entry.median,
+        reason="measured on another machine, not in turns with the baseline",
     )
 
 

@@ -113,7 +113,7 @@ def _check(document: Document, at: str, each: DeclaredFields, card: ScorecardFil
             document,
             f"{at}.points",
             f"the item has {counted(item.points, 'point')}",
-            "declare at most that many",
+            f"declare at most {item.points}",
         )
     try:
         date.fromisoformat(each.date)

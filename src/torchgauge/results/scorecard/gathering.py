@@ -74,7 +74,7 @@ def _check_devices(wanted: Sequence[str], evidence: StoreEvidence) -> None:
     known = sorted(evidence.of)
     if not known:
         raise NothingSelectedError(
-            "; ".join(("the stores contain no rows of a known torch", *evidence.notes)),
+            "; ".join(("the stores contain no rows of a known torch version", *evidence.notes)),
             hint="torchgauge check --device DEVICE --store DIR",
         )
     for name in wanted:

@@ -38,12 +38,12 @@ def flaky(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     often = {key: said for key, said in found.items() if len(said) >= (rule.minimum or 1)}
     if not often:
         because = (
-            f"no case was seen {rule.minimum} times in one "
+            f"no case was measured {rule.minimum} times in one "
             f"environment in the last {counted(rule.days or 1, 'day')}"
         )
         return Finding(None, item.points, because, (), _NIGHTS)
     changed = sum(len(set(said)) > 1 for said in often.values())
-    because = f"{changed} of {counted(len(often), 'case')} ended differently in one environment"
+    because = f"{changed} of {counted(len(often), 'case')} had different statuses in one environment"
     points = item.points if changed < (rule.share or 0.0) * len(often) else 0
     return Finding(points, points, because)
 

@@ -88,7 +88,7 @@ def _doubt(modifiers: Sequence[str]) -> str:
     if Modifier.OTHER_MODEL.value in modifiers:
         return "the built model is not the named one"
     if Modifier.UNCHECKED.value in modifiers:
-        return "nothing checked its results"
+        return "the results were not checked"
     return "flaky" if Modifier.FLAKY.value in modifiers else ""
 
 

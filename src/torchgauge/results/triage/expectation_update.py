@@ -293,7 +293,7 @@ def _old_entries(
             passing, whole = len(found.passing), len(gone) + stands
             names = ", ".join(each.case.id for each in found.passing[:3])
             more = f" and {passing - 3} more" if passing > 3 else ""
-            rest = "narrow it" if stands else "narrow or remove it"
+            rest = "narrow this entry" if stands else "narrow or remove this entry"
             marks[place] = f"{ask.date}: {passing} of {whole} measured cases pass ({names}{more}): {rest}"
     return frozenset(removed), marks
 

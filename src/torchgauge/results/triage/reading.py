@@ -197,7 +197,9 @@ def _baseline(runs: Sequence[RunMark], since: str | float | None) -> tuple[RunMa
     if isinstance(since, str):
         names = [run.run_id for run in runs]
         if since not in names:
-            raise UnknownNameError("published run", since, names, hint="a run, a date, or days such as 30d")
+            raise UnknownNameError(
+                "published run", since, names, hint="pass a run, a date, or days such as 30d"
+            )
         return tuple(runs[: names.index(since) + 1])
     return tuple(run for run in runs if run.at < since)
 
