@@ -165,7 +165,7 @@ def test_five_launches_of_memory_are_no_verdict_and_gate() -> None:
     grown = launches("peak_memory", [103 * MIB] * 5, [112 * MIB] * 5)
     found = judged(grown, "peak_memory")
     assert (found.verdict, found.action, found.needed) == (Verdict.UNDECIDED, Action.GATE, SIX)
-    assert found.reason == "the change is large enough in 5 of 5 launches, and a verdict requires 6"
+    assert found.reason == "the change is large enough in 5 of 5 launches, but a verdict requires 6"
 
 
 def test_memory_of_two_values_is_no_improvement() -> None:
@@ -247,7 +247,7 @@ def test_memory_that_a_side_lacks_says_why() -> None:
         base=outcome(PAIR.base, peak_memory=1e8),
         head=outcome(PAIR.head, peak_memory=Measurement("peak_memory", "B", absent="no counter")),
     )
-    assert judged([one], "peak_memory").reason == "head has none: no counter"
+    assert judged([one], "peak_memory").reason == "head has no value: no counter"
 
 
 @pytest.mark.parametrize(

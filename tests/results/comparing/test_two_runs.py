@@ -87,7 +87,7 @@ def test_launches_of_one_hour_decide_nothing_between_two(store) -> None:
     sides = result(case(), 1e-3), result(case(), 3e-3)
     found = latency(two(store, *sides, history=history(), hours=False))
     assert found.verdict is Verdict.UNDECIDED
-    assert "hourly variation" in found.reason
+    assert "variation between hours" in found.reason
     assert found.low > 2.9
 
 

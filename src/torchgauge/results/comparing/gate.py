@@ -110,7 +110,7 @@ def _sized(seen: MetricVerdict, rule: Rule) -> MetricVerdict:
     change = abs((seen.head or 0.0) - (seen.base or 0.0))
     if max(seen.ratio, 1 / seen.ratio) - 1 > tolerance and change > rule.floor:
         return replace(seen, tolerance=tolerance)
-    reason = f"within the policy's tolerance of {tolerance:.1%}, or below its floor"
+    reason = f"the change is within the policy's tolerance of {tolerance:.1%}, or below the policy's floor"
     return replace(seen, tolerance=tolerance, verdict=Verdict.UNCHANGED, reason=reason)
 
 

@@ -33,7 +33,7 @@ class LaunchSamples:
                 continue
             if ours[0] is None or theirs[0] is None:
                 side, why = ("base", ours[1]) if ours[0] is None else ("head", theirs[1])
-                missing.append(f"{side} has none" + (f": {why}" if why else ""))
+                missing.append(f"{side} has no value" + (f": {why}" if why else ""))
                 continue
             base.append(ours[0])
             head.append(theirs[0])

@@ -186,7 +186,7 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
             f"the interval excludes 1, but p adjusted for all comparisons is {finding.p_adjusted:.2g}{again}"
         )
     if changed:
-        return f"slower, but by less than the floor of {finding.rule.floor:g} s"
+        return f"slower, but by less than the policy's floor of {finding.rule.floor:g} s"
     if finding.looks_heavier:
         return (
             "slow steps seem to cost head more, but "

@@ -101,7 +101,7 @@ def _too_few(blank: MetricVerdict, rule: SizedRule, far: int | None) -> MetricVe
     if far is not None:
         reason = (
             f"the change is large enough in {far} of "
-            f"{counted(count, 'launch')}, and a verdict requires {least}"
+            f"{counted(count, 'launch')}, but a verdict requires {least}"
         )
         return replace(blank, reason=reason, needed=least)
     action = blank.action.softened if count == 1 else blank.action
