@@ -88,7 +88,7 @@ LAUNCHES = Table(
         Column("log_ratio", NUMBER, "log of head over base by `estimator`; null without an estimate"),
         Column("wall_log_ratio", NUMBER, "log of head over base by wall time"),
         Column(
-            "memory_log_ratio", NUMBER, "log of head over base of peak memory; null where a side has no peak memory"
+            "memory_log_ratio", NUMBER, "log of head over base of peak memory; null where a side has none"
         ),
     ),
 )
