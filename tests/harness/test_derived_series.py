@@ -28,11 +28,11 @@ def series(wall: float, disturbed: range | tuple[int, ...], rounds: int = 20) ->
         ((), (), range(20), "paired by round"),
         ((0, 1), (1, 2), range(3, 20), "paired by round"),
         # eager has no six blocks to itself, so all of it counts; six of the other's are its own
-        (range(6, 20), range(1, 20), (0, *range(6, 20)), "paired by round, beside others"),
-        (range(1, 20), range(6, 20), (0, *range(6, 20)), "paired by round, beside others"),
-        (range(20), range(20), range(20), "paired by round, beside others"),
+        (range(6, 20), range(1, 20), (0, *range(6, 20)), "paired by round, disturbed rounds included"),
+        (range(1, 20), range(6, 20), (0, *range(6, 20)), "paired by round, disturbed rounds included"),
+        (range(20), range(20), range(20), "paired by round, disturbed rounds included"),
         # each has blocks enough to itself, but in other rounds
-        (range(10), range(8, 20), (8, 9), "paired by round, beside others"),
+        (range(10), range(8, 20), (8, 9), "paired by round, disturbed rounds included"),
     ],
 )
 def test_a_round_in_which_one_alone_was_disturbed_makes_no_ratio(mine, base, rounds, how) -> None:

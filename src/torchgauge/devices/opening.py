@@ -23,7 +23,7 @@ def refuse_absent(name: str, torch_type: str, index: int, provision: Provision) 
     if not found.built:
         raise InfrastructureError(
             f"{who}: torch {torch.__version__} is not built for this device",
-            hint=provision.install or "torchgauge devices prints the missing part",
+            hint=provision.install or "torchgauge devices prints which part is missing",
         )
     if found.count == 0:
         said = f": {found.problem}" if found.problem else ""

@@ -16,7 +16,7 @@ ALL, NONE = "all", "none"
 NIGHTLY = "1/14"
 """What campaigns use unless they are told: every case every two weeks. A sampled case has the machine to
 itself: with each case once a week, a second night took over a fifth of its peer (docs/measurements.yaml)."""
-NOT_SAMPLED = "not sampled today: compiled beside other cases; --cold-compile all samples every case"
+NOT_SAMPLED = "not sampled today: compiled while other cases ran; --cold-compile all samples every case"
 
 
 def checked(text: str) -> str:

@@ -21,7 +21,7 @@ PER_STEP = {
 }
 """Numbers of one step, and the series that each becomes when it is divided by the wall time of each block."""
 
-ALONE, BESIDE = "paired by round", "paired by round, beside others"
+ALONE, BESIDE = "paired by round", "paired by round, disturbed rounds included"
 """How a speed-up came about: of rounds that nobody disturbed, or of disturbed ones too."""
 _OVER = {"speedup": "eager", "speedup_compiled": "the compiled model"}
 ONE_ALONE = "in every round, other programs disturbed only one of the two configurations"

@@ -129,7 +129,7 @@ class EventReader:
         self._count += len(lines)
         if len(self._rest) > LONGEST_LINE or self._taken >= MOST_BYTES:
             self.problem = (
-                f"the model's process wrote {self._taken >> 20} MiB of events, "
+                f"the model's process wrote {MOST_BYTES >> 20} MiB or more of events, "
                 f"or an event of more than {LONGEST_LINE >> 20} MiB"
             )
         elif self._count > MOST_EVENTS:

@@ -201,7 +201,7 @@ def test_a_package_is_measured_stage_by_stage(rows) -> None:
         assert min(found[stage]) > 0
     how = {each.metric: each.provenance for each in row.measurements}
     assert how["package_load"].endswith(
-        "in the compiling process, where the vector instructions were probed already"
+        "in the process that compiled and had already probed the vector instructions"
     )
     assert {"compiler_import", "vector_isa_probe"} <= dict(row.facts).keys()
     assert row.accuracy is not None

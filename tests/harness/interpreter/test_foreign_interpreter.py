@@ -425,7 +425,7 @@ def bad_interpreters(folder: Path, bare: Environment) -> dict[str, tuple[str, st
         "folder": (str(folder), "not a virtual environment, it holds no bin/python"),
         "no program": (str(folder / "text"), "is not executable"),
         "no Python": (str(script(folder / "sh", "#!/bin/sh\necho hello; exit 3\n")), "exited with status 3"),
-        "silent": (str(script(folder / "true", "#!/bin/sh\n")), "ended without printing it"),
+        "silent": (str(script(folder / "true", "#!/bin/sh\n")), "ended without printing the version"),
         "old": (str(old), "is Python 3.9.18; workers need 3.10 or later"),
         "no torch": (bare.python, f"has no torch\n  try: {bare.python} -m pip install torch"),
     }

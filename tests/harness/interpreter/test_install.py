@@ -208,7 +208,7 @@ def test_an_interpreter_without_torch_is_given_none(tmp_path: Path) -> None:
     """Pip would choose one; and one without pip, or models that need nothing, are told apart."""
     venv.EnvBuilder(with_pip=False, symlinks=True).create(tmp_path / "bare")
     python = str(tmp_path / "bare" / "bin" / "python")
-    with pytest.raises(UsageError, match="so pip would choose one"):
+    with pytest.raises(UsageError, match="so pip would choose the version"):
         plan_installation(python, "mine", [entry("plain", "tgplain")])
     (site,) = (tmp_path / "bare").glob("lib/python*/site-packages")
     describe(site, "torch", TORCH)

@@ -19,7 +19,7 @@ def test_all_is_the_population_of_pytorch():
     stored = {"timm": ["resnet18"], "ours": ["net"], "toy": ["sum"]}
     found = list_models(Select(), stored)
     assert {suite for suite, _ in found.models} == {"torchbench", "huggingface", "timm"}
-    assert found.notes == ("suite ours is not part of PyTorch; --suite ours counts it",)
+    assert found.notes == ("suite ours is not part of PyTorch, so not counted; --suite ours counts it",)
     both = list_models(Select(suites=("all", "ours")), stored)
     assert ("ours", "net") in both.models
     assert not any("not counted" in note for note in both.notes)

@@ -66,12 +66,12 @@ def test_a_device_that_is_lost_twice_is_out_until_it_is_released(tmp_path: Path)
     ill.lost("toy/sum", "no answer either", began=time.time(), opened=True)
     reason = "lost 2 times, the last time: no answer either"
     lift = "torchgauge devices --release acc.1"
-    assert ill.said() == [f"device 'acc.1' has left the pool: {reason}; {lift}"]
+    assert ill.said() == [f"device 'acc.1' has left the pool: {reason}; try: {lift}"]
     ill.leave("again")
     assert (ill.gone, ill.said()) == (reason, [])
     after = health(index=1)
     assert after.gone.endswith(f"(run-1): {reason}")
-    assert after.said() == [f"device 'acc.1' is not used: {after.gone}; {lift}"]
+    assert after.said() == [f"device 'acc.1' is not used: {after.gone}; try: {lift}"]
     assert health().gone == ""
     assert [each.device for each in quarantine.everything()] == ["acc.1"]
     assert oct((tmp_path / "leases").stat().st_mode)[-4:] == "1777"

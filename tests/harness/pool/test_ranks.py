@@ -94,7 +94,7 @@ def test_a_rank_that_dies_before_they_meet_is_named_and_the_next_case_goes_on(
     (second,) = [row for row in sandbox.rows() if not row.attempts]
     killed, again = first.attempts
     assert (killed.status, killed.cause) == (Status.INFRA, Cause.KILLED), (killed.reason, done.stderr)
-    assert killed.reason in {f"rank {n} of 2: killed from outside, not for memory" for n in (0, 1)}
+    assert killed.reason in {f"rank {n} of 2: killed from outside, not for lack of memory" for n in (0, 1)}
     assert killed.phase is Phase.START
     assert killed.duration_s < 120
     assert again.phase is not Phase.START, again.reason

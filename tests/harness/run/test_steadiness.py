@@ -43,7 +43,7 @@ def test_a_speedup_of_disturbed_rounds_is_in_doubt() -> None:
     for how in (ALONE, BESIDE):
         measured = [latency, Measurement("speedup", "ratio", (2.0,), (0,), how)]
         told.append(doubts(measured, summaries(measured, 0.95), {}))
-    assert told == ["", "fewer than 6 rounds were undisturbed both for it and for eager"]
+    assert told == ["", "fewer than 6 rounds were undisturbed for both this case and eager"]
 
 
 def test_a_wide_interval_is_in_doubt() -> None:

@@ -123,6 +123,6 @@ def test_a_launcher_is_refused_where_processes_share_nothing(sandbox: Any, tmp_p
         done = sandbox.run(*words, **variables)
         assert done.returncode == 2
         assert "launched as process 1 of 2" in done.stderr
-        assert "the same command without the launcher" in done.stderr
+        assert "omit the launcher: torchgauge starts" in done.stderr
     rank_devices.refuse_launched({**variables, "WORLD_SIZE": "1"})
     rank_devices.refuse_launched({"WORLD_SIZE": "2"})

@@ -139,7 +139,7 @@ def planned_comparison(
     base = replace(base, source=base.source or sources[0])
     head = replace(head, source=head.source or sources[1])
     if not request.settings.accuracy:
-        raise UsageError("--no-accuracy: unchecked results are not compared", hint="leave --no-accuracy away")
+        raise UsageError("--no-accuracy: unchecked results are not compared", hint="omit --no-accuracy")
     # launches of equal seeds repeat their chance, and with it what it does to them
     seed = secrets.randbelow(1 << 31) if request.seed is None else request.seed
     selection = request.selection

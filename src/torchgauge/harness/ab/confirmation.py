@@ -228,10 +228,10 @@ def contradiction(outcome: TrendOutcome, suspicion: Suspicion, tolerance: float)
     if outcome.state is TrendState.CONFIRMED:
         beyond = math.log(low) > 0.0 if expected > 0.0 else math.log(high) < 0.0
         alike = beyond and not _excludes(low, high, PART * expected)
-        return "" if alike else "a confirmed change whose interval does not show it"
+        return "" if alike else "a confirmed change that its interval does not support"
     same = (math.log(high) if expected > 0.0 else -math.log(low)) <= math.log1p(tolerance)
     if outcome.state.closed and not same and not _excludes(low, high, SHARE * expected):
-        return "a rejected change that is still possible by its interval"
+        return "a rejected change that its interval does not exclude"
     return ""
 
 

@@ -102,13 +102,13 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
     if checks is not None:
         raise UsageError(
             f"suite {checks.workload.suite!r} holds checks, which have no step time to compare",
-            hint="torchgauge check or torchgauge ops judge with each build, then torchgauge results compat",
+            hint="run torchgauge check or torchgauge ops with each build, then torchgauge results compat",
         )
     several = next((group for group in models if group.workload.processes > 1), None)
     if several is not None:
         raise UsageError(
             f"{several.workload.name} requires several processes, but an A/B run has one per side",
-            hint="exclude this model, or torchgauge run with each build, then torchgauge compare",
+            hint="exclude this model, or use torchgauge run with each build, then torchgauge compare",
         )
     _, shards = parse_shard(selection.shard)
     return shard_groups(models, shards, Forecast()).shard(selection.shard)

@@ -191,7 +191,7 @@ def _change_lines(found: Outlook, within: str) -> list[str]:
         worst = max(told, key=lambda each: each.detectable or 0.0)
         text = f"smallest detectable change: {_percent(sizes[0])}"
         if len(told) > 1:
-            text += f" to {_percent(sizes[-1])}, {_percent(median(sizes))} for half of the pairs"
+            text += f" to {_percent(sizes[-1])}, median {_percent(median(sizes))}"
             text += f"; the noisiest is {worst.pair_id}"
         lines.append(text)
     open_ = [each for each in told if each.deciding is None]

@@ -27,7 +27,7 @@ from torchgauge.harness.worker.case_measurements import single
 from torchgauge.records import Configuration, Scalar, Workload
 from torchgauge.suites.capabilities import GENERATE, LOSS, wanted
 
-LOADED = "aoti_load_package in the compiling process, where the vector instructions were probed already"
+LOADED = "aoti_load_package in the process that compiled and had already probed the vector instructions"
 MARK, NAMES = "_record_function", 5
 """How the calls begin that mark a step in a profile, and how many others a row names."""
 
@@ -94,7 +94,7 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     prepared.look = Look("python_calls_unknown", lambda step, _: _look(step))
     if not session.fresh:
         prepared.measurements.append(single("package_load", seconds, LOADED))
-        prepared.measurements.append(single("package_size", path.stat().st_size, "the file that was written"))
+        prepared.measurements.append(single("package_size", path.stat().st_size, "size of the package file"))
     return prepared
 
 

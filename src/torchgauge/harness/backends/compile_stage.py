@@ -197,8 +197,8 @@ def _first_call(metric: str, provenance: str, seconds: float, cpu: CpuTime) -> l
     """How long a first call took, by the wall, on all cores, and on those of the compiler's own processes."""
     return [
         single(metric, seconds, provenance),
-        single(f"{metric}_cpu", cpu.whole, f"{provenance}; process_time and its children's"),
-        single(f"{metric}_children", cpu.others, f"{provenance}; processes that it started"),
+        single(f"{metric}_cpu", cpu.whole, f"{provenance}; CPU time of the process and its children"),
+        single(f"{metric}_children", cpu.others, f"{provenance}; CPU time of the child processes"),
     ]
 
 

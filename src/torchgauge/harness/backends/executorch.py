@@ -183,19 +183,19 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
         *((quantise,) if int8 else ()),
         ("export", "export_time", source.how, lambda: _export(program, modules[-1], source)),
         ("lower", "lower_time", "to_edge_transform_and_lower and to_executorch", program.lower),
-        ("load", "package_load", "load_program and load_method in the process that lowered", program.load),
+        ("load", "package_load", "load_program and load_method in the lowering process", program.load),
     ):
         with _named(stage, session):
             seconds = timed_call(work, session.device)
         prepared.measurements.append(single(metric, seconds, said))
     size = program.path.stat().st_size
-    prepared.measurements.append(single("package_size", size, "the program, weights included"))
+    prepared.measurements.append(single("package_size", size, "size of the program file with its weights"))
     prepared.evidence.update(
         executorch_threads=threads, executorch_operators=sum((program.delegated + program.kept).values())
     )
     if program.copied:
         prepared.evidence["inputs_copied"] = (
-            f"{program.copied}, in each call: the runtime does not support these strides"
+            f"{program.copied} per call, because the runtime does not support their strides"
         )
     if source.prompt:
         prepared.evidence["prefill"] = f"{source.prompt} calls of the program with one token each"

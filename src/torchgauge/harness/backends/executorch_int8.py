@@ -61,7 +61,7 @@ def rule(prepared: Prepared) -> Callable[[Any, Any, Verdict], Verdict]:
         if ratio is None:  # something is missing, not finite or of another form: that is no noise
             return verdict
         if math.isfinite(ratio) and not any(each.metric == "sqnr" for each in prepared.measurements):
-            prepared.measurements.append(single("sqnr", ratio, "against eager, the worst output"))
+            prepared.measurements.append(single("sqnr", ratio, "worst output, against eager"))
         return by_noise(ratio, FLOOR_DB, "8 bits", verdict)
 
     return judge

@@ -95,7 +95,9 @@ def _weigh(prepared: Prepared, call: Optimized, session: BackendSession) -> None
     own, plain = (_state(session.step(each), session) for each in (call, call.module))
     prepared.evidence["optimizer_state_share"] = round(own / plain, 4)
     if own >= plain:
-        prepared.degraded.append(f"optimizer state: {own:,} bytes, that of torch.optim.AdamW {plain:,}")
+        prepared.degraded.append(
+            f"optimizer state: {own:,} bytes; that of torch.optim.AdamW: {plain:,} bytes"
+        )
 
 
 def _state(step: Any, session: BackendSession) -> int:

@@ -268,7 +268,7 @@ def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
     if not ours and made.call is subject.module and made.context is nullcontext and made.entries is None:
         raise NotRunError(
             f"{said} returned the module as it was built: the configuration did not run",
-            hint="return another call, or the context or the entries of Prepared",
+            hint="return another call, or set the context or the entries of Prepared",
         )
     call, wrappable = made.call, getattr(subject.built, "wrappable", True)
     if made.entries is None and call is not subject.module:
@@ -291,7 +291,7 @@ def check_measurements(said: str, found: Any) -> None:
         if each.metric not in registry.metrics():
             raise PluginError(
                 f"{said} reports the metric {each.metric!r}, which is not declared",
-                hint="declare it under torchgauge.metrics",
+                hint="declare it in the entry-point group torchgauge.metrics",
             )
         if (least := min(each.samples, default=0.0)) < registry.metrics()[each.metric].least:
             raise PluginError(

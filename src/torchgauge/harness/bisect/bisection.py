@@ -92,7 +92,7 @@ class Bisection:
         pair = []
         for build in (self.builds.builds[0], self.builds.builds[place]):
             try:
-                with self.shown(f"{build.label} is built, unless it exists"):
+                with self.shown(f"building {build.label}, unless already built"):
                     python = make_build(self.builds, build, self.store.path / FOLDER / "builds")
             except BuildFailedError as error:
                 return Reading(Answer.UNUSABLE, reason=f"{build.label} cannot be built: {error.message}")

@@ -106,7 +106,7 @@ class BringupRun:
         if self.state.asked.parts and part.value not in self.state.asked.parts:
             return replace(before, state=PartState.NOT_ASKED, reason="not in --parts")
         if part is Part.COLLECTIVES and not self.state.facts.presence:
-            return replace(before, state=PartState.NOT_TRIED, reason="identity has not counted the devices")
+            return replace(before, state=PartState.NOT_TRIED, reason="part identity did not count devices")
         if part is Part.COLLECTIVES and self.state.facts.count < 2:
             return replace(before, state=PartState.NOT_ASKED, reason="this part needs two devices")
         if part in NEEDS_AN_ANSWER and self.silent:

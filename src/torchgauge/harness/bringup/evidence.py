@@ -174,11 +174,11 @@ def _clocks(rows: Sequence[Result]) -> Iterator[Finding]:
     """Contradictions of clocks, which are about every time that anybody takes."""
     bad = [row for row in rows if row.cause is Cause.CLOCK_CONTRADICTION]
     if bad:
-        told = f"clocks of {counted(len(bad), 'model case')} contradict each other"
+        told = f"host and device clocks contradict each other in {counted(len(bad), 'model case')}"
         yield Finding(Kind.DANGER, CLOCKS, told, bad[0].reason, bad[0].reproduce, count=len(bad))
     agreed = [row for row in rows if row.summaries and "clock_unknown" not in dict(row.facts)]
     if agreed:
-        told = f"clocks of {counted(len(agreed), 'model case')} agree"
+        told = f"host and device clocks agree in {counted(len(agreed), 'model case')}"
         yield Finding(Kind.WORKS, CLOCKS, told, "", agreed[0].reproduce, count=len(agreed))
     unknown = [row for row in rows if "clock_unknown" in dict(row.facts)]
     if unknown:

@@ -163,7 +163,7 @@ def _scorecard(store: str, device: str) -> str:
     try:
         card = scorecards((store,), (device,)).cards[0].card
     except TorchgaugeError:
-        return "no row counts yet"
+        return "none yet, because no result counts"
     return f"{card.lowest} to {card.highest} of {counted(card.file.total, 'point')}"
 
 

@@ -106,5 +106,5 @@ def keep(census: StaticCensus, store: str) -> Path:
 def _no_answer(python: str, why: str) -> InfrastructureError:
     return InfrastructureError(
         f"the dispatcher of {python} cannot be queried: {known_secrets().hide(why)[:300]}",
-        hint="torchgauge devices lists the devices of its torch",
+        hint=f"torchgauge devices --python {python} lists the devices of this interpreter",
     )

@@ -342,7 +342,10 @@ class PartJobs:
             self.states, self.away_s = {}, self.away_s + clock.steady() - self.asked
         if words and self.away_since is None:
             self.away_since = self.asked
-            yield RunNote(f"{words}; jobs continue, and no job is given up until it responds")
+            yield RunNote(
+                f"{words}; jobs continue, and are given up if it does not respond "
+                f"within {self.options.queue_s:g} s"
+            )
         elif not words and self.away_since is not None:
             yield RunNote(f"the job engine responds again after {clock.steady() - self.away_since:.0f} s")
             self.away_since = None

@@ -51,5 +51,5 @@ class Silence:
         if self.looks > LOOKS:
             self.looks = 0  # what is raised may take as long to leave, and no longer
             raise SilentExecutorError(
-                f"was silent for {self.limit_s:g} s: longer than all deadlines of its longest group"
+                f"was silent for {self.limit_s:g} s, longer than all deadlines of its longest group"
             )

@@ -59,7 +59,7 @@ NEVER = re.compile(
     r"BadConstraints|DependencyNeverSatisfied|Invalid|Partition(Config|TimeLimit)|\w+PerJob|\w+NotAllowed"
 )
 """Reasons for which a job waits until somebody changes it; PartitionNodeLimit may be of drained nodes."""
-HINT = "--executor-option sbatch=... takes options of sbatch: man sbatch"
+HINT = "--executor-option sbatch=... passes options to sbatch; man sbatch lists them"
 MOST_TASKS = 1000
 """Tasks of an array: Slurm's own default for MaxArraySize is 1001."""
 FIELDS = ("JobArrayID", "State", "RestartCnt", "exit_code", "NodeList", "Reason")
@@ -361,7 +361,7 @@ class SlurmExecutor:
             except OSError as error:
                 raise UsageError(
                     f"executor option folder={options.folder!r} cannot be written: {error.strerror}",
-                    hint="folder=DIR with a folder that you and all nodes can write to",
+                    hint="--executor-option folder=DIR with a folder that you and all nodes can write to",
                 ) from None
         for device in devices:
             if said := _refusal(options, device):

@@ -98,7 +98,7 @@ def plan_installation(python: str, suite: str, entries: Sequence[ModelEntry]) ->
     versions = installed_in(python)
     if "torch" not in versions:
         raise UsageError(
-            f"{python} has no torch installed by pip, so pip would choose one",
+            f"{python} has no torch installed by pip, so pip would choose the version",
             hint=f"install the torch that you want to measure first: {python} -m pip install torch",
         )
     needs = needs_of(suite, entries)

@@ -142,7 +142,7 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S, option: str = "--
         return lines[-1].removeprefix(_ANSWER).strip()
     how = how_it_ended(ending).removesuffix(" and no exception")
     if ending.returncode == 0:
-        how = "ended without printing it"
+        how = "ended without printing the version"
     said = f"\n  it printed: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
     raise UsageError(
         f"{option} {python}: this is not a working Python: the query for its version {how}{said}",

@@ -393,7 +393,7 @@ def _no_companion(cell: Cell, pip: Pip, constraints: Sequence[str], said: str) -
             nearest = _nearest(known, series[:-2])
             return PipFailedError(
                 f"pip finds no {name} {series}, the version for torch {cell.torch}",
-                hint=f"another torch (available {name}: {nearest}), or models that need no {name}",
+                hint=f"choose another torch (available {name}: {nearest}), or models without {name}",
             )
     return None
 

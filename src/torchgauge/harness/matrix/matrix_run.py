@@ -98,7 +98,9 @@ def needed(request: MatrixRequest) -> tuple[str, ...]:
         chosen += len(selected)
         found += [text for need in needs_of(name, selected) for text in need.texts]
     if not chosen:
-        raise NothingSelectedError("nothing matches the selection", hint="fewer filters, or another --tier")
+        raise NothingSelectedError(
+            "nothing matches the selection", hint="use fewer filters or another --tier"
+        )
     return tuple(dict.fromkeys(found))
 
 

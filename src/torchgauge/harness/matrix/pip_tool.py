@@ -42,7 +42,7 @@ _UNREACHABLE = re.compile(
     re.MULTILINE,
 )
 """Lines in which pip says that a place where it looks did not answer."""
-OTHER_FOLDER = f"{FREE}, or --environments DIR on another disk; then repeat the command"
+OTHER_FOLDER = f"{FREE}, or pass --environments DIR on another disk; then repeat the command"
 _UNWRITABLE = re.compile(r"No space left on device|Disk quota exceeded|File too large|Read-only file system")
 _AVAILABLE = re.compile(r"^Available versions: (?P<versions>.*)$", re.MULTILINE)
 

@@ -108,7 +108,7 @@ def _fill(
             f"{counted(len(part.done), 'case')} done, {_ending(part)}"
         )
         if left_out:
-            said += f"; not copied because not logs: {', '.join(left_out[:5])}"
+            said += f"; these files are not logs and were not copied: {', '.join(left_out[:5])}"
         now = SYSTEM_CLOCK.now()
         if apart := _clock_apart(part, now):
             said += f"; {apart}"

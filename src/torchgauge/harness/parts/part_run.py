@@ -105,8 +105,8 @@ def node_name(text: str | None) -> str:
     name = socket.gethostname().partition(".")[0] if text is None else text
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is not a valid node name: the log folder has the same name",
-            hint="--node with letters, digits, dots, dashes and underscores",
+            f"{name!r} is not a valid node name: the node's log folder gets this name",
+            hint="--node NAME with only letters, digits, dots, dashes and underscores",
         )
     return name
 

@@ -29,7 +29,9 @@ def list_models(select: Select, stored: Mapping[str, Collection[str]]) -> Listin
     notes = _strange_names(select)
     offers: dict[str, Sequence[ModelEntry]] = {}
     suites, private = _suites(select, installed, stored)
-    notes += [f"suite {name} is not part of PyTorch; --suite {name} counts it" for name in private]
+    notes += [
+        f"suite {name} is not part of PyTorch, so not counted; --suite {name} counts it" for name in private
+    ]
     for suite in suites:
         entries: tuple[ModelEntry, ...] = ()
         if suite in installed:

@@ -9,7 +9,7 @@ from torchgauge.results import units
 from torchgauge.results.store import Store
 
 MOST_NAMED = 5
-_BY = {"longest": "the longest first", VALUE: "the most valuable first"}
+_BY = {"longest": "the longest first", VALUE: "the highest priority first"}
 
 
 def order_lines(plan: Plan) -> list[str]:
@@ -30,8 +30,8 @@ def order_lines(plan: Plan) -> list[str]:
         )
     if schedule.sharding:
         lines.append(
-            f"shard {plan.shard} of sharding {schedule.sharding}: every shard of this "
-            "plan must have this sharding"
+            f"shard {plan.shard} of sharding {schedule.sharding}: "
+            "the other shards must print the same sharding"
         )
     if plan.settings.budget_s is not None:
         lines += _budget_lines(plan, plan.settings.budget_s)

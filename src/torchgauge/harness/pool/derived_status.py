@@ -144,7 +144,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
         if os.WTERMSIG(ending.status) == signal.SIGKILL:
             if kernel_oom():
                 return _out_of_memory(key, phase, f"{grew}killed by the kernel: out of memory")
-            reason = "killed from outside, not for memory"
+            reason = "killed from outside, not for lack of memory"
             return Outcome(key, Status.INFRA, phase, Cause.KILLED, reason)
         if os.WTERMSIG(ending.status) == signal.SIGBUS and ending.full:
             reason = f"{how} in phase {phase.value}: a memory-mapped file could not grow: {ending.full}"

@@ -49,7 +49,7 @@ class DeviceHealth:
             return
         if (found := quarantine.read(self.place)) is not None:
             self.gone = found.words
-            self.notes.append(f"device '{self.target}' is not used: {found.words}; {found.lift}")
+            self.notes.append(f"device '{self.target}' is not used: {found.words}; try: {found.lift}")
 
     @property
     def place(self) -> Path | None:

@@ -261,7 +261,7 @@ class GroupRunner:
         if not wanted:
             return FoundAfresh(switched_off)
         if group.workload.processes > 1:
-            return FoundAfresh.nothing(switched_off, wanted, "not measured for several processes")
+            return FoundAfresh.nothing(switched_off, wanted, "not measured for models of several processes")
         if self.submission.cancelled():
             return FoundAfresh.nothing(switched_off, wanted, "interrupted before the fresh process started")
         log = self.submission.folder / "logs" / f"{_slug(planned.case.id)}-{group.id[:8]}-fresh.log"

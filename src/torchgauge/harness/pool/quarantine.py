@@ -65,7 +65,7 @@ def keep(place: Path, found: Quarantine) -> str:
             os.close(lock)
     except (OSError, InfrastructureError) as error:
         return f"the quarantine could not be written: {error}"
-    return found.lift
+    return f"try: {found.lift}"
 
 
 def read(place: Path) -> Quarantine | None:

@@ -316,7 +316,7 @@ def expand_devices(names: tuple[str, ...], there: Interpreter) -> tuple[str, ...
     ]
     if not present:
         raise UsageError(
-            "no device that runs torch is present", hint="torchgauge doctor prints the missing part"
+            "no device that runs torch is present", hint="torchgauge doctor prints which part is missing"
         )
     return tuple(dict.fromkeys(name for each in names for name in (present if each == "all" else [each])))
 

@@ -22,8 +22,9 @@ def refuse_launched(environment: Mapping[str, str]) -> None:
     count, rank = environment.get("WORLD_SIZE", ""), environment.get("RANK", "")
     if count.isdecimal() and int(count) > 1 and "MASTER_ADDR" in environment:
         raise UsageError(
-            f"torchgauge was launched as process {rank} of {count}, as by torchrun: each would run all cases",
-            hint="the same command without the launcher: torchgauge starts the processes of a case itself",
+            f"torchgauge was launched as process {rank} of {count}, as by torchrun, "
+            "and each process would run all cases",
+            hint="omit the launcher: torchgauge starts the processes of a case itself",
         )
 
 

@@ -55,7 +55,7 @@ class Campaign:
     options: Any = None
     until: float | None = None
     mixed: bool = False
-    instead: ClassVar[str] = "start a new run, or --resume RUN --retry infra if rows have status infra"
+    instead: ClassVar[str] = "start a new run; or repeat cases of status infra: --resume RUN --retry infra"
     """What to do where nothing is left to resume."""
 
     def run(self, folder: RunFolder | None = None) -> RunReport:

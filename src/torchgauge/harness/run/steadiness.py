@@ -94,7 +94,7 @@ def _contended(
 def _beside(summaries: Sequence[Summary]) -> str:
     """That its speed-up is of disturbed rounds although its latency is not: eager had others to itself."""
     if any(each.metric == "speedup" and each.provenance == BESIDE for each in summaries):
-        return f"fewer than {FEWEST} rounds were undisturbed both for it and for eager"
+        return f"fewer than {FEWEST} rounds were undisturbed for both this case and eager"
     return ""
 
 

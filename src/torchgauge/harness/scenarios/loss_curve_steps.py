@@ -147,7 +147,8 @@ def details(series: Series, session: DeviceSession) -> list[Measurement]:
     """Bytes of the optimizer's state, and how the curve lies to eager's."""
     training: Any = series.step
     kept = state_bytes(training.optimizer, session.torch_device.type)
-    return [single("optimizer_state", float(kept), "tensors below the optimizer"), *_curve(series.subject)]
+    how = "tensors of the optimizer without parameters and gradients"
+    return [single("optimizer_state", float(kept), how), *_curve(series.subject)]
 
 
 def state_bytes(optimizer: Any, kind: str) -> int:
@@ -167,11 +168,11 @@ def _curve(subject: Subject) -> list[Measurement]:
         return [own, *(absent(name, "this is the reference curve") for name in names[1:])]
     return [
         own,
-        single(names[1], end / _ends(eager)[1], "divided by that of eager with AdamW"),
+        single(names[1], end / _ends(eager)[1], "divided by the final loss of eager with AdamW"),
         single(
             names[2],
             float(_distances(eager, found).max()),
-            f"largest distance in {STEPS} steps",
+            f"largest distance from eager's loss in {STEPS} steps",
         ),
     ]
 

@@ -79,6 +79,5 @@ def _percentile(name: str, rank: int, gaps: Sequence[float]) -> Measurement:
     """By nearest rank: no value that was not measured."""
     if rank == 99 and len(gaps) < LEAST_GAPS:
         return absent(name, f"{counted(len(gaps), 'gap was', 'gaps were')} measured, {LEAST_GAPS} are needed")
-    return single(
-        name, gaps[-(-rank * len(gaps) // 100) - 1], f"{counted(len(gaps), 'gap')}, each token on the host"
-    )
+    how = f"{counted(len(gaps), 'gap')} between tokens that reach the host one by one"
+    return single(name, gaps[-(-rank * len(gaps) // 100) - 1], how)

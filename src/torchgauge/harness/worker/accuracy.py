@@ -75,7 +75,7 @@ class Verdict:
         if self.rounded:
             facts[ROUNDED] = f"{counted(len(self.rounded), 'tensor')}: {named(self.rounded)}"
         if self.ties or self.loose:
-            places = [f"{path} in {counted(count, 'place')}" for path, count in self.ties.items()]
+            places = [f"{path} in {counted(count, 'element')}" for path, count in self.ties.items()]
             loose = [f"the shape of {path}, which is unchecked" for path in self.loose]
             facts[Modifier.TIES.value] = f"rounding decides {named([*places, *loose])}"
         return facts

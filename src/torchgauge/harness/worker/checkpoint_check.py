@@ -37,5 +37,5 @@ def check(workload: Workload, session: CheckSession) -> CheckOutcome:
             said = "none in time" if not any(statuses) else str(statuses)
             return CheckOutcome(Status.ERROR, f"processes exited with {said}; the log has their output")
         found: dict[str, list[float]] = json.loads(asked.answer.read_text(encoding="utf-8"))
-    told = f"saved by two processes, loaded by {count}, to files"
+    told = f"files that two processes saved and {count} loaded"
     return CheckOutcome(measurements=tuple(of(metric, each, told) for metric, each in found.items()))

@@ -206,7 +206,7 @@ class Yardstick:
         if own < 1.0:
             distance = math.sqrt(each.error) / size
             if distance > NEAR * each.slack + each.multiplier * noise:
-                return f"its distance from float64 is {distance:.2g} of its RMS, that of eager {own:.2g}"
+                return f"its distance from float64 is {distance:.2g} of its RMS, but only {own:.2g} for eager"
             turn = abs(each.along) / each.truth
             steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
             if noise <= STEADY and turn > steady * each.slack:
@@ -263,7 +263,8 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
             size = sizes[-1] if zero else max(_rms(each.truth, each), sizes[len(sizes) // 2] / 10)
             error = _rms(each.eager_error, each)
             if error > (NONSENSE + CHAOS * min(1.0, usual)) * size + rounding:
-                return f"{each.path}: {error:.2g} from float64, whose RMS is {_rms(each.truth, each):.2g}"
+                truth = _rms(each.truth, each)
+                return f"{each.path}: RMS error {error:.2g} against float64, whose RMS is {truth:.2g}"
     return ""
 
 

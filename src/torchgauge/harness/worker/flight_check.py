@@ -59,7 +59,7 @@ def judged(injected: Injected, found: Found) -> CheckOutcome:
         facts["named"] = found.named.why
     wrong = ""
     if found.named is None:
-        wrong = f"{counted(found.told, 'record')} of {counted(injected.count, 'process')} named no rank"
+        wrong = f"no rank named by {counted(found.told, 'record')} of {counted(injected.count, 'process')}"
     elif (found.named.ranks, found.named.call) != expected:
         wrong = f"expected rank {injected.culprit} in {expected[1]}, but found: {found.named.why}"
     elif injected.kind == "late" and any(found.statuses):

@@ -70,8 +70,8 @@ def told(measurements: Sequence[Measurement]) -> str:
     share = median(shares)
     busy = f"the host was busy for {share:.0%} of a step"
     if share < IDLE_SHARE:
-        return f"not most of the step: {busy}"
-    more = ", more than one thread takes to launch" if share > ONE_THREAD else ""
+        return f"less than half of the step: {busy}"
+    more = ", more than one launching thread needs" if share > ONE_THREAD else ""
     return f"unknown: {busy}{more}; launching, waiting and computing cannot be distinguished"
 
 

@@ -106,7 +106,7 @@ class Quality:
                 prepared.measurements.append(
                     absent("sqnr", "the result is bitwise equal to that of the unquantised model")
                     if exact
-                    else single("sqnr", ratio, "against eager in the workload's dtype, the worst output")
+                    else single("sqnr", ratio, "worst output, against eager in the workload's dtype")
                 )
             inputs = f" and inputs in {self.inputs}" if self.inputs else ""
             return by_noise(ratio, self.floor, f"weights in {self.weights}{inputs}", verdict)

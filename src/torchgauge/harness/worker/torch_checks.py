@@ -616,7 +616,7 @@ class TorchChecks:
             return ""
         steps = {"": self.step(self.subject.module), runner: self.step(call)}
         written = self.observer.written_by(runner, steps)
-        return f"compiled code changes state that eager keeps: {named(written)}" if written else ""
+        return f"compiled code, unlike eager, changes state: {named(written)}" if written else ""
 
     def _judge_drawing(self, state: CaseState, backend: Backend, session: BackendSession) -> None:
         """Compile once more with ``fallback_random``, under which inductor draws as eager, and compare.
