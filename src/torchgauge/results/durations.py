@@ -172,7 +172,11 @@ def read_durations_file(path: Path) -> History:
         raise UsageError(f"there is neither a store nor a file at {path}", hint=hint)
     data = read_object(path, hint)
     if data.get("form") != FORM or not isinstance(data.get("seconds"), dict):
-        raise DataFileError(str(path), f'not a durations file: "form": "{FORM}" is not in it', hint=hint)
+        raise DataFileError(
+            str(path),
+            f'not a durations file: it must contain "form": "{FORM}" and an object "seconds"',
+            hint=hint,
+        )
     cases: dict[str, CaseHistory] = {}
     for case, seconds in data["seconds"].items():
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:

@@ -20,7 +20,7 @@ from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 
 CSV, PARQUET = "csv", "parquet"
-_HINT = "--csv FILE or --parquet FILE in a folder that exists, or the name of a folder for all tables"
+_HINT = "pass --csv FILE or --parquet FILE in an existing folder, or a folder for all tables"
 
 
 @dataclass(frozen=True)

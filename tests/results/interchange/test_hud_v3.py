@@ -153,7 +153,10 @@ BAD = {
     "twice": (json.dumps([upstream(), upstream()]), "has speedup twice"),
     "no suite": (json.dumps(upstream(model=NO_SUITE)), "has no suite"),
     "hostile name": (json.dumps(upstream(model=HOSTILE)), "cannot be the name"),
-    "changed workload": (json.dumps(with_info(workload_hash="0" * 16)), "the workload's hash is"),
+    "changed workload": (
+        json.dumps(with_info(workload_hash="0" * 16)),
+        "workload_hash is 0000000000000000, but",
+    ),
     "too large": (
         json.dumps(upstream(timestamp=0)).replace(": 0", ": 1e999"),
         "1e999 is too large for a 64-bit float",

@@ -115,7 +115,9 @@ def predict(judge: Judge, census: ModelCensus | None, dtype: str) -> Prediction:
         return Prediction(Forecast.UNKNOWN, NO_CENSUS)
     pairs = needed(census, dtype)
     if not pairs:
-        return Prediction(Forecast.UNKNOWN, census.problem or "the model's census is empty")
+        return Prediction(
+            Forecast.UNKNOWN, census.problem or "the operator census lists no operator of this model"
+        )
     name = f"{census.suite}/{census.model}"
     asked = {operator for operator, _ in census.operators}
     every = [_in_either(judge, operator, of, dtype, name) for operator, of in pairs]

@@ -222,10 +222,10 @@ def _check_name(document: Document, section: str, name: str) -> None:
     if section == "cases" and ("*" in name or "?" in name):
         raise refuse(document, at, f"{name!r} is a pattern", "move it to `patterns`")
     if section == "cases" and not ("/" in name and "@" in name and name.count(":") >= 3):
-        hint = "a case id, such as suite/model:mode:dtype:b1:configuration@device; globs go to `patterns`"
+        hint = "write a case id: suite/model:mode:dtype:b1:configuration@device, or move a glob to `patterns`"
         raise refuse(document, at, f"{name!r} is not a case id", hint)
     if section == "suites" and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
-        raise refuse(document, at, f"{name!r} is not the name of a suite", "globs go to `patterns`")
+        raise refuse(document, at, f"{name!r} is not the name of a suite", "move a glob to `patterns`")
 
 
 def _check(part: Document, fields: EntryFields, today: date) -> None:

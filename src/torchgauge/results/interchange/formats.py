@@ -65,7 +65,7 @@ def _guess(paths: Sequence[Path]) -> str:
         return torchbench_json.FORM if all(_has_metrics(path) for path in paths) else hud_v3.FORM
     raise UsageError(
         f"the format of {', '.join(path.name for path in paths)} cannot be derived from the name",
-        hint=f"--format {'|'.join(IMPORTS)}, with files of one format at a time",
+        hint=f"pass --format {'|'.join(IMPORTS)}, and files of one format at a time",
     )
 
 

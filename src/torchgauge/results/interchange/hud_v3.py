@@ -243,7 +243,7 @@ def _case(place: Place, record: RecordFields, given: Context, known: Known) -> C
     stated = info.get("workload_hash")
     if stated is not None and stated != workload.declared_hash and given == Context():
         raise place.refuse(
-            f"the workload's hash is {workload.declared_hash} and not {stated}",
+            f"workload_hash is {stated}, but the record's fields give {workload.declared_hash}",
             "benchmark.extra_info.workload_hash",
             "the record was changed after it was written: export the run again",
         )

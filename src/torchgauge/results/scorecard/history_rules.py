@@ -63,7 +63,7 @@ def outages(item: Item, rule: Measured, evidence: Evidence) -> Finding:
         span = (said[-1] - said[0]) / DAY_S if said else 0.0
         because = f"the rows span {span:.1f} days, and {days} are needed"
         return Finding(None, item.points, because, (), _NIGHTS)
-    because = f"no more than {worst:.1f} days went by without a row in the last {days}"
+    because = f"the longest time without a row in the last {days} days is {worst:.1f} days"
     return Finding(item.points, item.points, because)
 
 

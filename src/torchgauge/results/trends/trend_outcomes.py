@@ -107,7 +107,7 @@ def read_outcomes(store: Store) -> list[TrendOutcome]:
             data = json.loads(line)
         except (ValueError, RecursionError) as error:
             if line.endswith(b"}"):
-                hint = "restore the file as it was before: this line contains an outcome"
+                hint = "restore the file from a copy: the damaged line contains an outcome"
                 raise DamagedJournalError(f"{path}:{number}: {error}", hint=hint) from error
             continue  # what a kill left of a line
         try:
