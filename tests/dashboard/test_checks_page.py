@@ -43,4 +43,4 @@ def test_what_only_an_older_torch_measured_stays(tmp_path: Path) -> None:
     text = _text(_page(tmp_path / "store", tmp_path / "site"))
     assert "tensor.copy" in text
     assert "30 d old" in text
-    assert "1 row with torch 2.12.0" in text
+    assert "1 result with torch 2.12.0" in text

@@ -22,9 +22,12 @@ PASS, INFRA = Status.PASS, Status.INFRA
 NAMES = ("well", "fine", "fresh", "good", "calm", "gone", "never", "whole")
 SENTENCES = (
     "gone stopped reporting: no result since 2025-12-28 11:31 UTC; before, one came every 1 d.",
-    "never lost the night of 2026-01-01: none of 24 cases has a result (no runner). No older result exists.",
     (
-        "whole lost the night of 2026-01-01: none of 24 cases has a result (no runner). "
+        "never lost the nightly run of 2026-01-01: none of 24 cases has a result (no runner). "
+        "No older result exists."
+    ),
+    (
+        "whole lost the nightly run of 2026-01-01: none of 24 cases has a result (no runner). "
         "No result since 2025-12-30 11:31 UTC; before, one came every 1 d."
     ),
 )

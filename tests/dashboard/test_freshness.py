@@ -151,7 +151,7 @@ def test_a_device_without_any_result_says_that(tmp_path: Path) -> None:
     _nights(tmp_path / "store", [1], NPU, Status.INFRA)
     build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "index.html")
-    assert "npusim lost the night of 2025-12-31: its one case has no result" in text
+    assert "npusim lost the nightly run of 2025-12-31: the only case has no result" in text
     assert ". No older result exists." in text
     assert "stopped reporting" not in text
 

@@ -51,7 +51,7 @@ def test_a_night_that_was_lost_is_one_line_and_no_headline(tmp_path: Path) -> No
     assert "1 of 2 devices, torch not recorded, 20 models measured, 2026-01-01" in text
     assert "Works 40/40 pass ±0 since 2025-12-31." in text
     assert "0 broke, 0 fixed" in text
-    assert "npusim lost the night of 2026-01-01: none of 20 cases has a result" in text
+    assert "npusim lost the nightly run of 2026-01-01: none of 20 cases has a result" in text
     assert re.search(r"npusim 20/20 .*2025-12-31 12:01 UTC", text)
     assert "Not measured Cases for which the last known result still counts" in text
     assert "20 infra the machine went away npusim" in text

@@ -121,6 +121,6 @@ def test_another_model_by_the_name_is_marked_and_breaks_the_line(tmp_path: Path)
     (page,) = (tmp_path / "site" / "models").rglob("*.html")
     drawn = page.read_text(encoding="utf-8")
     assert 'class="rebuilt"' in drawn
-    assert "another model begins 1 time, at the dashed line" in drawn
+    assert "the model changed 1 time, at each dashed line" in drawn
     (series,) = (tmp_path / "site").glob("series/*/*/*.json")
     assert '"rebuilt":[2]' in series.read_text()

@@ -22,7 +22,7 @@ from torchgauge.results.store import Store
 PASS, ERROR, INFRA, NOT_RUN = Status.PASS, Status.ERROR, Status.INFRA, Status.NOT_RUN
 MODELS = [f"m{number}" for number in range(40)]
 LINE = (
-    "npusim lost the night of 2026-01-01: none of 40 cases has a result (the runner went away). "
+    "npusim lost the nightly run of 2026-01-01: none of 40 cases has a result (the runner went away). "
     "Older results are shown."
 )
 
@@ -96,7 +96,7 @@ def test_what_was_never_measured_stays_lost(tmp_path: Path) -> None:
     assert [each.status for each in latest.entries.values()] == [INFRA]
     found = lost_nights(latest)
     assert [each.known for each in found] == [0]
-    assert told(found) == "lost the night of 2026-01-01: its one case has no result (no device)"
+    assert told(found) == "lost the nightly run of 2026-01-01: the only case has no result (no device)"
 
 
 def test_a_night_that_is_measured_again_is_no_longer_lost(tmp_path: Path) -> None:

@@ -289,5 +289,5 @@ def test_the_changes_of_the_week_are_those_that_trend_found(tmp_path: Path) -> N
     assert [said.partition(" ")[0] for said, _, _ in rows.values()] == ["0.667x", "1.11x"]
     hollow = [each for each in picture.root.iter(f"{SVG}circle") if "page" in each.attrib["class"]]
     assert len(hollow) == 1
-    assert "3 levels changed, 2 for the worse; 1 confirmed" in picture.description
+    assert "3 metrics changed: 2 got worse; 1 confirmed" in picture.description
     assert [row[-1] for row in _chart_rows(path)][2:] == ["no interval"]

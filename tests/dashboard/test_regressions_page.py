@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Path:
 def test_a_store_in_which_nobody_looked_says_so(store, tmp_path):
     """No findings is not "no change"; what no command can tell yet asks for none."""
     text = _text(_page(store, tmp_path / "site"))
-    assert "Regression detection requires 20 nights with a number; no case has them yet." in text
+    assert "Regression detection requires 20 nights with a number; no case has so many yet." in text
     assert "torchgauge results trend --store DIR" not in text
     assert "No change was found" not in text
 
@@ -57,7 +57,7 @@ def test_a_change_has_size_range_age_and_verdict(store, tmp_path):
     text = _text(page)
     assert "latency +25.0% time [+20.0%, +30.0%]" in text
     assert "1.00 ms → 1.25 ms" in text
-    assert "after torch 2.13, by torch 2.14" in text
+    assert "after torch 2.13, not after torch 2.14" in text
     assert re.search(r"suspected after .* since 2025-12-04 12:00 UTC", text)
     assert "\N{MINUS SIGN}10.0% time no interval: too few nights" in text
     assert re.search(r'<a href="models/[^"]+">toy/a</a>', page)
@@ -130,7 +130,7 @@ def test_ab_runs_have_verdicts_rates_and_commands(tmp_path, comparison_store):
     assert "0.926x" in text
     assert "1 more verdict, none worse" in text
     assert "torchgauge ab toy --base" in text
-    assert "A/A beside it: 0 false alarms in 1" in text
+    assert "A/A in the same run: 0 false alarms in 1" in text
     assert "in doubt" not in text
     assert "0 of 1" in text
     assert "[0.0%, 97.5%]" in text
@@ -165,7 +165,7 @@ def test_a_run_whose_control_changed_is_in_doubt(store, tmp_path):
     alarm = verdict(same, Verdict.IMPROVEMENT, metric="peak_memory", unit="B")
     comparison(store, [slow, same], [verdict(slow), alarm])
     text = _text(_page(store, tmp_path / "site"))
-    assert "A/A beside it: 1 false alarm in 1: the results of this run are in doubt" in text
+    assert "A/A in the same run: 1 false alarm in 1: the results of this run are in doubt" in text
 
 
 def test_a_damaged_comparison_is_said(tmp_path, comparison_store):

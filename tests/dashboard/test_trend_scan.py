@@ -66,7 +66,7 @@ def test_a_short_history_says_that_it_is_too_short(tmp_path: Path) -> None:
     """Nothing could be found in it."""
     build_site(_store(tmp_path / "store", trend_scan.ENOUGH - 1), tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "regressions.html")
-    assert "Regression detection requires 20 nights with a number; no case has them yet." in text
+    assert "Regression detection requires 20 nights with a number; no case has so many yet." in text
     front = words(tmp_path / "site" / "index.html")
     assert "Regressions Regression detection requires 20 nights with a number" in front
 

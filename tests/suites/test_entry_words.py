@@ -72,7 +72,7 @@ WRONG = {
         "a check must not have configurations",
         "remove",
     ),
-    "of: toy/mlp\n    framework: python": ("mine.yaml:7", "toy/mlp has its own", "remove it"),
+    "of: toy/mlp\n    framework: python": ("mine.yaml:7", "toy/mlp already sets this field", "remove it"),
 }
 NOT_HERE = {
     "configurations: [eager, inductr]": ("mine.yaml:6", "unknown configuration 'inductr'", "inductor"),

@@ -56,7 +56,7 @@ def _blocking(context: SiteContext, device: str, census: CensusData) -> Blocking
         evidence = evidence_from(device, _rows(entries), static)
         dtypes = dtypes_of(evidence)
         if not dtypes:
-            return Blocking(device, problem="no dtype of models was measured")
+            return Blocking(device, problem="no model was measured on this device")
         dtype = DTYPE if DTYPE in dtypes else dtypes[0]
         return _shown(blockers(Question(evidence, census, "eager"), dtype))
     except (TorchgaugeError, ValueError, KeyError, TypeError) as error:

@@ -41,11 +41,11 @@ def lost_nights(latest: LatestResults) -> tuple[LostNight, ...]:
 def told(nights: Sequence[LostNight]) -> str:
     """The lost ``nights`` of one device, in words that follow its name; the reason is that of the newest."""
     dates, newest = sorted(each.date for each in nights), max(nights, key=lambda each: each.date)
-    when = f"the night of {newest.date}"
+    when = f"the nightly run of {newest.date}"
     if len(dates) > 1:
-        when = f"{len(dates)} nights, of {dates[0]} to {newest.date}"
+        when = f"{len(dates)} nightly runs, from {dates[0]} to {newest.date}"
     cases = sum(each.cases for each in nights)
-    lost = "its one case has no result" if cases == 1 else f"none of {cases} cases has a result"
+    lost = "the only case has no result" if cases == 1 else f"none of {cases} cases has a result"
     return f"lost {when}: {lost} ({newest.reason})"
 
 

@@ -20,7 +20,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "feature": "One way to execute models: the request, the executed path, and the speed-up.",
     "scorecards": "Devices judged by PyTorch's proposed quality levels: points and levels.",
     "scorecard": "The points of one device, their evidence, and commands for missing points.",
-    "operators": "Which operators of PyTorch each device has, by dtype, and which models they block.",
+    "operators": "Which PyTorch operators each device supports, by dtype, and models that need missing ones.",
     "operator_details": "Operators of one letter on every device, dtype by dtype, with reasons.",
     "pictures": "Pictures of the results: devices, compilers and torch versions against each other.",
     "runs": "Every run behind the numbers, with its environment.",

@@ -13,7 +13,7 @@ def check_run(store: Store, info: RunInfo, rows: int, cases: int) -> None:
     if info.problem and not info.condition:  # its plan cannot be read
         return
     if rows != info.planned or cases != rows:
-        problem = f"it holds {rows} rows of {cases} cases, and {info.planned} were planned"
+        problem = f"it contains {rows} rows of {cases} cases, but {info.planned} cases were planned"
         raise damaged(store.table_path("results", info.run_id), ValueError(problem))
 
 

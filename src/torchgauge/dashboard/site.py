@@ -293,11 +293,11 @@ def _subjects(latest: LatestResults) -> tuple[tuple[str, int, int], ...]:
 
 def _check_target(target: Path, store: Path) -> None:
     if target == store or target in store.parents:
-        raise UsageError(f"{target} contains the store", hint="name a folder outside it for the site")
+        raise UsageError(f"{target} contains the store", hint="pass a folder outside the store")
     if not target.exists():
         return
     if not target.is_dir() or (any(target.iterdir()) and not manifest.is_site(target)):
         raise UsageError(
-            f"{target} exists and is not a site of torchgauge, and a build would replace it",
-            hint="name a new folder, or empty this one",
+            f"{target} is not a site of torchgauge, so it is not replaced",
+            hint="pass a new folder, or empty this one",
         )

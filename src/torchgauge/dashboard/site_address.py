@@ -23,6 +23,6 @@ def checked(address: str) -> str:
         host = None
     if not host or not _ADDRESS.fullmatch(address):
         raise UsageError(
-            f"--base-url {address[:200]}: no address of a site", hint="--base-url https://example.org/site/"
+            f"--base-url {address[:200]} is not a URL of a site", hint="--base-url https://example.org/site/"
         )
     return address if address.endswith("/") else f"{address}/"

@@ -71,7 +71,7 @@ def _one_torch(rows: list[Row]) -> tuple[list[Row], list[str]]:
             count[torch] = count.get(torch, 0) + 1
     notes = []
     for target, found in sorted(older.items()):
-        parts = [f"{counted(number, 'row')} with torch {torch}" for torch, number in found.items()]
+        parts = [f"{counted(number, 'result')} with torch {torch}" for torch, number in found.items()]
         notes.append(f"{target}: measured with torch {newest[target]}, but {', '.join(parts)}")
     return [{**row, "torch_version": newest.get(row["target"], "")} for row in rows], notes
 

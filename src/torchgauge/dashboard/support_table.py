@@ -158,7 +158,7 @@ class Notebook:
             if not entry.applicable:  # the badge beside it says that
                 text = text.partition(": ")[2] or text
             if entry.instead_of is not None:
-                older = f"an older row: the newest is {entry.instead_of.value}"
+                older = f"an older result: the newest is {entry.instead_of.value}"
                 text = f"{text} ({older})" if text else older
             same = (entry.word, *(key or (text, entry.link)))
             found.append(self._number(same, View.badge(entry), text, entry.link))
@@ -279,7 +279,8 @@ def _legend(table: Table) -> tuple[tuple[Shown, str], ...]:
     occurring = {entry.status for entry in plain if entry.applicable}
     missing = any(entry is None for part in parts for entry in part.entries)
     others = (
-        (PARTLY, "n/m", True, "n of m parts pass, or passed by another path"),
+        (PARTLY, "n/m", True,
+         "n of m parts pass; or all pass, but not all by the requested path (for example, on the host)"),
         (NOTHING, NOT_APPLICABLE, not all(entry.applicable for entry in plain),
          "not applicable to the device"),
         (NOTHING, OTHER_MODEL, any(entry.other_model for entry in entries),

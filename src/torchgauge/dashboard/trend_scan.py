@@ -26,7 +26,7 @@ def scan(context: SiteContext) -> tuple[tuple[Look, ...], str]:
     """What the store's series say, by metric; where none was looked at, why not."""
     metrics = [metric.name for metric in context.primaries if _longest(context, metric.name) >= ENOUGH]
     if not metrics:
-        return (), f"regression detection requires {ENOUGH} nights with a number; no case has them yet"
+        return (), f"regression detection requires {ENOUGH} nights with a number; no case has so many yet"
     numbers = sum(_numbers(context, metric) for metric in metrics)
     if numbers > MOST_NUMBERS:
         return (), f"not computed for a store this large; run {COMMAND}"

@@ -51,7 +51,7 @@ def lent(document: Document, at: str, suite: str, entry: ModelEntry) -> ModelEnt
         raise refuse(document, f"{at}.of", f"{entry.of} is in the same suite", "use a model of another suite")
     for field, key in THEIRS.items():
         if getattr(entry, field) != getattr(_OF_NOBODY, field):
-            raise refuse(document, f"{at}.{key}", f"{entry.of} has its own", "remove it")
+            raise refuse(document, f"{at}.{key}", f"{entry.of} already sets this field", "remove it")
     model = _model(document, at, lending, name)
     if model.framework == CHECK:
         raise refuse(document, f"{at}.of", f"{entry.of} is a check", "use a model")

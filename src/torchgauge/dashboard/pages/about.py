@@ -26,7 +26,7 @@ _ADDED = (
     (
         "step_times",
         "string",
-        "`count` if its step times may enter a mean or a comparison, else the mark that excludes them",
+        "`count` if the step times may enter a mean or a comparison, else the mark that excludes them",
     ),
     ("age_s", "number", "age of the newest attempt, seconds"),
     ("known_status", "string", "status of the last known result"),
@@ -50,7 +50,7 @@ _PATHS = (
         "the other metrics of the cases in the core file, in the same order",
     ),
     ("trends/EPOCH.json", "geometric means and pass counts by device and configuration"),
-    ("cases/DEVICE.json", "the case of each number in these files"),
+    ("cases/DEVICE.json", "the case that each case number in these files stands for"),
     ("latest/cells-DEVICE.json", "reason, start time and torch of each newest result"),
     ("data/EPOCH.parquet", "all rows of 64 snapshots"),
 )

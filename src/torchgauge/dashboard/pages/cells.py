@@ -48,7 +48,7 @@ def row_head(workload: Workload, *, comparable: bool = True) -> Markup:
     """The heading of the row of ``workload`` on a page at the site's root; all views have the same."""
     href = f"{links.model_page(workload.group)}#{links.workload_anchor(workload)}"
     built = (
-        ' <span class="tag" title="The workers built different models: compare the realised hashes">'
+        ' <span class="tag" title="The workers built different models: their realised hashes differ">'
         "built differently: not comparable</span>"
     )
     return Markup(  # noqa: S704

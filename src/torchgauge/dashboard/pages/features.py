@@ -24,7 +24,7 @@ QUESTIONS = {
     "compile.autograd": "How much of the backward pass is captured, and how long is a step?",
     "compile.latency": "How long is the first call with an empty and with a filled cache?",
     "attention.flex": "flex_attention: one compiled kernel against materialised masks",
-    "attention.sdpa": "Which backend of scaled_dot_product_attention runs, and how long?",
+    "attention.sdpa": "Which backend of scaled_dot_product_attention runs, and how long does it take?",
     "device.autoload": "Does import torch register the device, how long does it take, and can it fail?",
     "inductor.knobs": "What does each inductor option save per step and cost to compile?",
 }
@@ -37,25 +37,26 @@ COUNTS = {
 }  # fmt: skip
 """Metrics of whole numbers, and what they count."""
 FACTS = {
-    "compiled_share": "{:.0%} of the time compiled", "region_kinds": "kinds of blocks: {}",
+    "compiled_share": "{:.0%} of the time in compiled code", "region_kinds": "kinds of blocks: {}",
     "regions_left_out": "blocks left out: {}",
     "region_calls": "{} calls of regions", "flex_calls": "{} calls of flex_attention",
     "sdpa_kernels": "kernels {}", "flash_implementation": "implementation {}",
     "block_sparsity": "{:.0%} of blocks skipped",
     "simd_width": "SIMD width {}", "folded_parameters": "{} parameters folded",
-    "autotuned": "{} operators tuned", "autotune_kept": "{} chosen by kept times",
+    "autotuned": "{} operators tuned", "autotune_kept": "{} operators chosen by cached tuning times",
     "cpp_templates": "{} C++ templates", "native_isa": "instructions {}",
-    "calling_code": "called from {}", "python_operators": "{} in Python",
+    "calling_code": "called from {}", "python_operators": "operators in Python: {}",
     "python_calls": "{} torch functions called from Python per step",
     "compile_cache_bypassed": "compile cache bypassed", "extensions": "extensions {}",
-    "device_visible": "device visible: {}", "visible_without": "without them: {}", "raised": "raised {}",
+    "device_visible": "device visible: {}", "visible_without": "visible with autoload off: {}",
+    "raised": "raised {}",
 }  # fmt: skip
 """What ran, by the name of the fact."""
 UNKNOWN = "_unknown"
 """How a fact ends that says why another one is not there."""
 HEADS = {
     "import_time": "import",
-    "compile_cold": "cold call", "compile_cold_cpu": "its CPU time", "compile_warm": "warm call",
+    "compile_cold": "cold call", "compile_cold_cpu": "CPU time of cold call", "compile_warm": "warm call",
     "export_time": "export", "package_compile": "package", "latency": "step", "speedup": "speed-up",
     "peak_memory": "peak memory",
 }  # fmt: skip

@@ -68,4 +68,4 @@ def interval_text(mean: Mean) -> str:
     half = half_percent(mean)
     if half is None:
         return "one workload"
-    return spread(half) if math.isfinite(half) else "no bound"
+    return spread(half) if math.isfinite(half) else "unbounded interval"

@@ -97,7 +97,7 @@ def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, i
     parts = (
         ("Slower or worse", "Changes that still hold.", harmful),
         ("Faster or neutral", "Changes that still hold.", better),
-        ("Closed", "The level returned, or the software was not the cause.", done),
+        ("Closed", "The metric returned to its old level, or the software was not the cause.", done),
     )
     return [
         (

@@ -103,7 +103,7 @@ class Sparklines:
         apart = f"; {doubted} in doubt left out" if doubted else ""
         single = f"; {bare} without an interval not drawn" if bare else ""
         rebuilt = int(self._rebuilt[row].sum())
-        models = f"; another model begins {counted(rebuilt, 'time')}, at the dashed line" if rebuilt else ""
+        models = f"; the model changed {counted(rebuilt, 'time')}, at each dashed line" if rebuilt else ""
         return f"{count} numbers between {low} and {high}{gaps}{apart}{single}{models}"
 
 

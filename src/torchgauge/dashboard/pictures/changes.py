@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchgauge.clock import DAY_S
+from torchgauge.counted import counted
 from torchgauge.dashboard.pictures.entry_number import has_interval
 from torchgauge.dashboard.pictures.picture import Picture, dated, nothing
 from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
@@ -27,9 +28,9 @@ MOST = 20
 METHOD = (
     "Each row is one change of level that torchgauge results trend found in nightly history and that "
     "began in the seven days before this site's newest data: the ratio of both levels with its 95 % "
-    "interval, above 1 for the better. A filled point was measured again side by side and was there; a "
-    "hollow one is suspected. Changes of the machine, and those that were measured again and not there, are "
-    "left out."
+    "interval, above 1 for the better. A filled point was confirmed by a side-by-side measurement; a hollow "
+    "one is only suspected. Changes of the machine, and changes that a side-by-side measurement did not "
+    "reproduce, are left out."
 )
 
 _EXPLAINED = (TrendState.ENVIRONMENT, TrendState.NOT_REPRODUCED)
@@ -63,8 +64,8 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
     worse = sum(each.finding.worse is True for each in week)
     confirmed = sum(each.finding.state is TrendState.CONFIRMED for each in week)
     says = (
-        f"{len(week)} level{'s' if len(week) > 1 else ''} changed, {worse} for the worse; "
-        f"{confirmed} confirmed, the others (hollow) suspected."
+        f"{counted(len(week), 'metric')} changed: {worse} got worse; "
+        f"{confirmed} confirmed, the rest (hollow marks) only suspected."
     )
     chart = RatioChart(
         title, ("case", "before", "after"), (group,), dated(context), says, "worse", "better",

@@ -26,8 +26,8 @@ MOST_DEVICES = 4
 METHOD = (
     "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of planned "
     "cases, stacked by status. Degraded, unchecked and other-model results are drawn apart from the "
-    "passes. A hatched part has no results: the device lost the night, or ran nothing, and has the cases "
-    "that it planned last. A dashed line marks the first snapshot of another release of torch."
+    "passes. A hatched part has no results, because a nightly run was lost or did not start; it counts the "
+    "cases that the device planned last. A dashed line marks the first snapshot of another release of torch."
 )
 
 

@@ -29,8 +29,8 @@ SPEED, SIZE, QUALITY = "speedup_compiled", "model_size", "sqnr"
 COMPILED = "inductor"
 """The configuration that speeds are over; it has a size, and no noise."""
 COLUMNS = {
-    "latency": "step", SPEED: "over the compiled model", SIZE: "model", "peak_memory": "peak memory",
-    QUALITY: "signal to noise", "top1_agreement": "same first choice",
+    "latency": "step", SPEED: "speed-up over compiled", SIZE: "model", "peak_memory": "peak memory",
+    QUALITY: "signal to noise", "top1_agreement": "top-1 agreement",
 }  # fmt: skip
 """Metrics of the table, and what stands above them."""
 MOST = 12
@@ -100,9 +100,9 @@ def _picture(context: SiteContext, entries: Sequence[Entry]) -> Picture:
     front = front_of(points)
     drawn = counted(len(points), "configuration")
     tried = len(points) + sum(each.status is not Status.PASS for each in entries)
-    says = f"{drawn} of {tried} ran and have all three numbers. {_best(front)}"
+    says = f"{drawn} of {tried} ran and have size, speed and quality. {_best(front)}"
     chart = Tradeoff(title, says, points, front, dated(context), next(filter(None, bases), None))
-    description = f"Speed over the compiled model by bytes of the model. {says}"
+    description = f"Speed-up over the compiled model, by size of the model in bytes. {says}"
     numbers = Numbers(
         ("configuration", "status", *COLUMNS.values()),
         tuple(each.row for each in found),
@@ -122,7 +122,7 @@ def front_of(points: Sequence[Point]) -> tuple[Point, ...]:
 
 def _best(front: Sequence[Point]) -> str:
     if not front:
-        return "Each of them is in doubt, or ran by another path."
+        return "Each is in doubt, or ran by another path than requested."
     fastest, smallest = max(front, key=lambda each: each.speed), front[0]
     said = [f"Fastest is {_told(fastest)}"]
     if smallest is not fastest:

@@ -21,7 +21,7 @@ MOST = 4
 METHOD = (
     "Each row is the next operator to implement, or several that help only together, in the order of "
     "torchgauge ops blockers. Its bar is the number of additional models that run, and begins where the "
-    "previous bar ends. The full part are models that failed because these operators are missing. The "
+    "previous bar ends. The full part counts models that failed because these operators are missing. The "
     "pale part is predicted from the census of operators that models call. Models with a possible "
     "second cause are not counted."
 )
@@ -60,7 +60,7 @@ def _picture(context: SiteContext, device: str, steps: tuple[Step, ...]) -> Pict
     verb = "unblocks" if operators == 1 else "unblock"
     brought = f"{_count(operators, 'operator')} {verb} {_count(seen + predicted, 'model')} on {device}"
     says = f"{brought}: {seen} seen to fail, {predicted} predicted."
-    text = f"Models that run, added up over the operators in the best order. {says}"
+    text = f"Cumulative number of models that run, with the operators in the best order. {says}"
     if len(steps) > 1:
         text += f" The first, {', '.join(steps[0].operators)}, brings {len(steps[0].models)}."
     footer = dated(context).replace("95 % intervals, ", "")

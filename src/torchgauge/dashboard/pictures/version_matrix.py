@@ -59,7 +59,7 @@ def draw_matrix(table: Table, frame: Frame = WIDE) -> Drawing:
 def _says(table: Table) -> str:
     ratios = sum(entry.ratio is not None for row in table.rows for entry in row.entries)
     return (
-        f"Speed-up over {table.baseline}: blue is faster, red slower, where it is shown. "
+        f"Speed-up over {table.baseline}. Changed cells are coloured: blue is faster, red slower. "
         f"{counted(len(table.rows), 'case')}, {counted(ratios, 'ratio')}, "
         f"{counted(len(table.steps), 'change')}."
     )

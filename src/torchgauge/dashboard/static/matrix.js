@@ -304,7 +304,7 @@ class Matrix {
       const chosen = { anchor: this.base, name: this.baseName() };
       await showMeans(this.table, orders, chosen, this.columns.map(({ anchor }) => anchor), () => turn === this.averages);
     } catch (error) {
-      this.controls.tell(`The means below are of all rows, because others cannot be loaded: ${words(error)}.`);
+      this.controls.tell(`The means below cover all rows, because the data for means of these rows cannot be loaded: ${words(error)}.`);
     }
   }
 }
