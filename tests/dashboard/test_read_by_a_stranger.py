@@ -57,7 +57,7 @@ def test_a_first_night_says_what_can_be_compared(first: Path) -> None:
 def test_a_view_explains_its_own_numbers(first: Path, page: str, unit: str, none: str) -> None:
     """A change is not significant where its interval includes 0 %, a ratio where it includes 1."""
     text = words(first / page)
-    assert f"95 % interval, in {unit}; n<6 has too few samples" in text
+    assert f"95 % interval, in {unit}; n<6 means too few samples" in text
     assert f"not significant (interval includes {none})" in text
 
 
