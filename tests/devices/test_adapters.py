@@ -88,7 +88,7 @@ def test_session_refuses_or_conforms(worker: Callable[..., Any]) -> None:
         else:
             assert f"device {name!r}" in answer["message"]
             assert answer["hint"]
-    assert found["cpu.3"]["message"] == "device 'cpu' has one device: there is no index 3"
+    assert found["cpu.3"]["message"] == "'cpu' is a single device: there is no index 3"
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_calibration_is_quick_and_complete(live: Callable[[str], dict[str, Any]]
 @pytest.mark.torch
 def test_cpu_memory_is_left_to_the_resident_set(live: Callable[[str], dict[str, Any]]) -> None:
     """The CPU has no allocator counter, and says who measures instead."""
-    assert "see the peak RSS probe" in live("cpu")["peak"]
+    assert "the peak RSS of a separate process is used" in live("cpu")["peak"]
     assert live("cpu")["identity"]["cpu.capability"]
 
 

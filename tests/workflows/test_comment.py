@@ -188,8 +188,8 @@ def test_without_the_one_pull_request_nothing_is_written(tmp_path, github, pulls
     ("changes", "said"),
     [
         ({"event": "push"}, "not for a pull request"),
-        ({"path": ".github/workflows/evil.yml"}, "not of the gate's workflow file"),
-        ({"name": "another"}, "not of the gate's workflow file and name"),
+        ({"path": ".github/workflows/evil.yml"}, "file or name differs from the gate's"),
+        ({"name": "another"}, "file or name differs from the gate's"),
         ({"conclusion": "skipped"}, "every job of the run was skipped"),
         ({"conclusion": "action_required"}, "waits for approval"),
         ({"status": "in_progress"}, "not ended"),

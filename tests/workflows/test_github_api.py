@@ -144,5 +144,5 @@ def test_a_bad_environment_is_a_usage_error(names) -> None:
 @pytest.mark.parametrize("name", ["", "owner", "owner/a/b", "owner/..", "o wner/a", "owner/a?x=1"])
 def test_a_name_that_is_no_repository_makes_no_path(name) -> None:
     """It would lead elsewhere."""
-    with pytest.raises(UsageError, match="not a repository"):
+    with pytest.raises(UsageError, match="not of the form OWNER/NAME"):
         repository_path(name)

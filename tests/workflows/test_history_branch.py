@@ -283,7 +283,7 @@ def test_a_missing_git_is_said(
 ) -> None:
     """A container may have none."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InfrastructureError, match=r"git is not installed or on PATH(?s:.*)install git"):
+    with pytest.raises(InfrastructureError, match=r"git is not installed, or not on PATH(?s:.*)install git"):
         history.fetch(tmp_path / "history")
 
 

@@ -292,7 +292,7 @@ def test_a_case_that_is_unsteady_night_after_night_is_a_finding(store) -> None:
         found = gated(store, number, shaky)
         assert (found.verdict, found.exit_code) == (GateVerdict.UNDECIDED, 3)
         assert found.reasons == ("measured before, unsteady now: 1 case",)
-        assert "in doubt in each of its last 5 nights or more" in found.findings.lost[0].title
+        assert "in doubt in at least the last 5 nightly runs" in found.findings.lost[0].title
     assert gated(store, UNSEEN_NIGHTS + 2, [row(model) for model in MODELS]).verdict is GateVerdict.PASS
     assert gated(store, UNSEEN_NIGHTS + 3, shaky).verdict is GateVerdict.PASS
 

@@ -30,7 +30,7 @@ class CpuSession(AcceleratorSession):
     def __init__(self, name: str = "cpu", index: int = 0) -> None:
         if index != 0:
             raise InfrastructureError(
-                f"device {name!r} has one device: there is no index {index}",
+                f"{name!r} is a single device: there is no index {index}",
                 hint=f"pass {name} without an index; threads and pinning choose the cores",
             )
         super().__init__(name, index, torch_type="cpu")
@@ -48,7 +48,7 @@ class CpuSession(AcceleratorSession):
 
     def peak_memory(self) -> Union[MemoryReading, Absent]:
         """Absent: the harness measures the peak resident set of a process of its own."""
-        reason = "host memory: see the peak RSS probe"
+        reason = "the CPU has no allocator counter; the peak RSS of a separate process is used"
         self._note("peak memory", reason)
         return Absent(reason)
 

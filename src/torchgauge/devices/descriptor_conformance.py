@@ -71,7 +71,7 @@ def _refusals(device: Device) -> Violations:
 def _expectations(device: Device) -> Violations:
     path = str(getattr(device, "expectations", ""))
     if path and not (Path(path).is_absolute() and Path(path).is_file()):
-        yield f"expectations names {path!r}, which is not a file with an absolute path"
+        yield f"expectations is {path!r}, which is not the absolute path of a file"
 
 
 DEVICE_CHECKS: tuple[Callable[[Device], Violations], ...] = (

@@ -95,7 +95,7 @@ class FakeSession:
         """The constant that :data:`PEAK_VARIABLE` sets."""
         value = os.environ.get(PEAK_VARIABLE, str(DEFAULT_PEAK_BYTES))
         if value == "absent":
-            reason = f"peak memory: {PEAK_VARIABLE} is absent"
+            reason = f"peak memory: {PEAK_VARIABLE} is set to 'absent'"
             if reason not in self._notes:
                 self._notes.append(reason)
             return Absent(reason)

@@ -182,6 +182,8 @@ def _with_fixes(trials: tuple[ImportTrial, ...], extensions: Sequence[Extension]
         fix = trial.trouble.fix
         if Way.NO_AUTOLOAD in survived and trial.way is not Way.NO_PACKAGE:
             who = _packages(extensions) or "the extension"
-            fix = f"set {AUTOLOAD_VARIABLE}=0 to use torch; a fix in {who}: warn, not raise, without a driver"
+            fix = (
+                f"set {AUTOLOAD_VARIABLE}=0 to use torch; {who} should warn, not raise, if there is no driver"
+            )
         fixed.append(replace(trial, trouble=replace(trial.trouble, fix=fix)))
     return tuple(fixed)

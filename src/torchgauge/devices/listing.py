@@ -115,7 +115,7 @@ def _facts(report: DeviceReport) -> list[tuple[str, str]]:
         ("profiler", report.profiler),
         ("telemetry", ", ".join(key.partition(".")[2] for key in report.telemetry) or "none"),
         ("tool", report.tool),
-        ("workers", "forked from a warm process" if report.fork_safe else "fresh processes"),
+        ("workers", "forked from a process that imported torch" if report.fork_safe else "fresh processes"),
         ("missing", f"{', '.join(missing)} (--json says why)" if missing else ""),
     ]
 

@@ -55,7 +55,7 @@ def compute_once(name: str, device: Any, provision: Provision) -> None:
         tool = provision.tool
         raise InfrastructureError(
             f"device {name!r} does not compute: 1 + 1 gave {answer}",
-            hint=f"{tool} shows its state; the device may need a reset"
+            hint=f"{tool} shows the device's state; the device may need a reset"
             if tool
             else "the device may need a reset",
         )

@@ -133,7 +133,7 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.FLAKY: "another attempt ended differently",
     Modifier.REUSES_OUTPUT: "each call overwrites the result of the call before",
     Modifier.LEAKS: "memory grows with each step",
-    Modifier.TIES: "integers, booleans or a shape differ where rounding decides them",
+    Modifier.TIES: "integers, booleans or a shape differ by rounding alone",
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 
@@ -144,9 +144,9 @@ BESIDE_A_NUMBER: Mapping[Modifier, str] = {
     Modifier.FASTER_THAN_PEAK: "impossibly fast; excluded from means, claims, trends and comparisons",
     Modifier.UNSTEADY: "inexact time; excluded from means, claims, trends and comparisons",
     Modifier.FLAKY: "another attempt ended differently; not counted as a pass",
-    Modifier.REUSES_OUTPUT: "each call overwrites the last result; the number counts",
-    Modifier.LEAKS: "memory grows with each step; the number counts",
-    Modifier.TIES: "values differ where rounding decides; the number counts",
+    Modifier.REUSES_OUTPUT: "each call overwrites the last result; still counted",
+    Modifier.LEAKS: "memory grows with each step; still counted",
+    Modifier.TIES: "integers, booleans or shapes differ by rounding alone; still counted",
 }
 """What a modifier means for the number beside it, in ten words at most."""
 

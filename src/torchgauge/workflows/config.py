@@ -179,7 +179,7 @@ def _pool(document: Document, index: int, fields: PoolFields, whole: ConfigField
     at, name, device, image = f"$.pools[{index}]", fields.name, fields.device, fields.container
     hint = "at most 40 characters of a-z, 0-9 and -, such as card-a"
     _require(_POOL_NAME.fullmatch(name), document, f"{at}.name", f"pool name {name!r} is not valid", hint)
-    hint = "one name from torchgauge devices, without an index"
+    hint = "a name that `torchgauge devices` lists, without an index"
     _require(_DEVICE.fullmatch(device), document, f"{at}.device", f"{device!r} is not a device name", hint)
     labels = (fields.runs_on,) if isinstance(fields.runs_on, str) else tuple(fields.runs_on)
     problem = f"pool {name!r} has no runner labels, so no runner would run its jobs"
@@ -227,7 +227,7 @@ def _check_names(document: Document, pools: tuple[Pool, ...]) -> None:
         _require(earlier == index, document, f"$.pools[{index}].name", problem, hint)
     legs = sum(pool.shards for pool in pools)
     problem = f"the pools have {legs} shards in total, but a GitHub matrix has at most {MAX_SHARDS} jobs"
-    hint = "fewer shards, or a second file for some of the pools"
+    hint = "set fewer shards, or move some pools to a second configuration file"
     _require(legs <= MAX_SHARDS, document, "$.pools", problem, hint)
 
 

@@ -161,7 +161,8 @@ def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
     if found.campaign_id != campaign_id:
         raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, f"the set is not from campaign {campaign_id}")
     if stated is not None and hashlib.sha256(data).hexdigest() not in stated_answers(stated, found.pool):
-        words = f"no confirming job of pool {one_line(found.pool)[:60]} declared this set of outcomes"
+        pool = one_line(found.pool)[:60]
+        words = f"no confirming job of pool {pool} has an annotation with the digest of this set"
         raise RefusedSetError(Reason.FOREIGN_IDENTITY, words)
     return found
 
@@ -169,7 +170,7 @@ def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
 def _problem(each: TrendOutcome, of: Suspicion | None, own: bool, policy: Policy) -> str:
     """Why ``each`` is no answer to the suspicion ``of``; empty where it is one."""
     if of is None:
-        return "an outcome for a change that is not open"
+        return "an outcome for a change that is not, or no longer, suspected"
     if not own:
         return "an outcome for a change of another pool"
     numbers = [value for value in (each.ratio, each.low, each.high) if value is not None]

@@ -93,7 +93,7 @@ def why_absent(plan: GatePlan, pool: str) -> str:
     if not plan.jobs:
         return told
     others = failed_jobs(plan)
-    return f"{told}: the run had no job for it" + (f", {others}" if others else "")
+    return f"{told}: the run had no job for this pool" + (f", {others}" if others else "")
 
 
 def failed_jobs(plan: GatePlan) -> str:

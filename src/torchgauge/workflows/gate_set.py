@@ -150,7 +150,9 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
     if manifest.files != (stamp,):
         raise RefusedSetError(Reason.HASH, f"{REPORT} is not the file that the manifest describes")
     if manifest.pool != pool or POOL.fullmatch(pool) is None:
-        raise RefusedSetError(Reason.ARTIFACT_NAME, "the manifest and the artifact's name differ in the pool")
+        raise RefusedSetError(
+            Reason.ARTIFACT_NAME, "the manifest is for another pool than the artifact's name"
+        )
     if not is_sha(manifest.head_sha) or manifest.head_sha != origin.head_sha:
         raise RefusedSetError(Reason.FOREIGN_SHA, "the set was measured at another commit")
     ours = (origin.repository.lower(), origin.run_id)
@@ -213,7 +215,7 @@ def _check_size(report: Any) -> None:
     for side in (report.base, report.head):
         facts = sum(len(found) for _, found in side.environments)
         if facts + len(side.variables) + len(side.environments) > MOST_FACTS:
-            raise RefusedSetError(Reason.TOO_LARGE, f"a side with more than {MOST_FACTS} facts")
+            raise RefusedSetError(Reason.TOO_LARGE, f"base or head has more than {MOST_FACTS} facts")
 
 
 def _check_report(report: ComparisonReport) -> None:

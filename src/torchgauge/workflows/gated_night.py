@@ -54,7 +54,7 @@ def gated_night(
     if collected.planned > collected.recorded and not gaps:
         gaps.append(
             f"{counted(collected.planned - collected.recorded, 'planned case has', 'planned cases have')} "
-            "no row"
+            "no result"
         )
     unplanned = [pool for pool in configured if pool not in campaign.told_of]
     gaps += [f"pool {pool}: {UNPLANNED}" for pool in unplanned]
@@ -80,7 +80,7 @@ def _fewer(store: Store, collected: Collection) -> Iterator[str]:
         recorded = sum(run.counts.values())
         found = min(_rows_of_table(store, run.run_id), _rows_of_journal(store, run.run_id))
         if found < recorded:
-            yield f"run {run.run_id} has only {found} of the {counted(recorded, 'row')} that were collected"
+            yield f"run {run.run_id} has only {found} of the {counted(recorded, 'collected result')}"
 
 
 def _rows_of_table(store: Store, run_id: str) -> int:
@@ -103,7 +103,7 @@ def _absent(campaign: CampaignPlan, collected: Collection) -> Iterator[AbsentPoo
             cases = sum(each.cases for each in gone)
             told = f"no valid result set for {len(gone)} of {counted(len(pool.shards), 'shard')} ({which})"
             yield AbsentPool(
-                pool.name, f"{told}, so {counted(cases, 'planned case has', 'planned cases have')} no row"
+                pool.name, f"{told}, so {counted(cases, 'planned case has', 'planned cases have')} no result"
             )
     for name in campaign.empty:
         yield AbsentPool(name, no_case(name))

@@ -188,7 +188,7 @@ def own_name(job: Mapping[str, Any]) -> str:
 def repository_path(repository: str) -> str:
     """``/repos/OWNER/NAME``; raises :class:`UsageError` for what is no name of a repository."""
     if not _REPOSITORY.fullmatch(repository) or repository.endswith(("/.", "/..")):
-        raise UsageError(f"{repository[:80]!r} is not a repository", hint="--repository OWNER/NAME")
+        raise UsageError(f"{repository[:80]!r} is not of the form OWNER/NAME", hint="--repository OWNER/NAME")
     return f"/repos/{repository}"
 
 

@@ -287,7 +287,8 @@ def _run(
         return run(["git", *arguments], environment, cwd=cwd)
     except FileNotFoundError:
         raise InfrastructureError(
-            "git is not installed or on PATH", hint=f"install git {'.'.join(map(str, OLDEST_GIT))} or later"
+            "git is not installed, or not on PATH",
+            hint=f"install git {'.'.join(map(str, OLDEST_GIT))} or later",
         ) from None
     except OSError as error:
         raise InfrastructureError(

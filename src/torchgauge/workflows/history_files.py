@@ -64,7 +64,7 @@ def _check_grown(before: Path, after: Path) -> None:
         while block := old.read(_BLOCK):
             if new.read(len(block)) != block:
                 raise InfrastructureError(
-                    f"{before} changed after {after} was derived from it, and would lose lines",
+                    f"{before} changed since {after} was derived from it; a copy would lose lines",
                     hint="run the workflow again, which fetches the newer history",
                 )
 

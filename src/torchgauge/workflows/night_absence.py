@@ -169,7 +169,7 @@ def _lost(
     for row in rows:
         nights = len(history.unsteady.get(row.case.key, ())) + 1
         if row.unsteady and row.counted and nights >= UNSEEN_NIGHTS and row.case.key in history.timed:
-            why = f"its step times were in doubt in each of its last {UNSEEN_NIGHTS} nights or more"
+            why = f"its step times were in doubt in at least the last {UNSEEN_NIGHTS} nightly runs"
             grouped.setdefault((Modifier.UNSTEADY.value, why), []).append(failed_case(row, row.unsteady))
     for row in rows:  # a suite that changed its data gives the case another key, and the same id
         before = history.measured.get(row.case.key) or by_id.get(row.case_id)

@@ -59,7 +59,9 @@ class Occasion:
 
     def __post_init__(self) -> None:
         if self.repository and _REPOSITORY.fullmatch(self.repository) is None:
-            raise UsageError(f"{self.repository!r} is not a repository", hint="--repository OWNER/NAME")
+            raise UsageError(
+                f"{self.repository!r} is not of the form OWNER/NAME", hint="--repository OWNER/NAME"
+            )
         if self.sha and _SHA.fullmatch(self.sha) is None:
             raise UsageError(f"{self.sha!r} is not a full commit id", hint="--sha with 40 hex digits")
         if self.torch and _BUILD.fullmatch(self.torch) is None:
@@ -202,8 +204,8 @@ def _device_of(pool: Pool, ask_torch: bool) -> Device:
         with contextlib.suppress(UnknownNameError):  # said below, with what helps where campaigns are planned
             return find_device(pool.device, sys.executable)
     hint = (
-        "install the package that registers the device where the campaign is planned, or, if only PyTorch"
-        f" supports it, set `found-by-probe: true` in the pool; registered: {', '.join(known)}"
+        "on the planning machine, install the package that registers the device; for a device that only "
+        f"PyTorch supports, set `found-by-probe: true` in the pool; registered: {', '.join(known)}"
     )
     raise UnknownNameError("device", pool.device, known, hint=hint)
 
@@ -287,7 +289,7 @@ def summary_of(plan: CampaignPlan) -> list[str]:
     lines = [
         f"### Campaign `{plan.campaign_id}`",
         "",
-        "| pool | device | jobs | cases | expected, all | longest job |",
+        "| pool | device | jobs | cases | expected, all jobs | expected, longest job |",
         "|---|---|---:|---:|---:|---:|",
     ]
     for pool in plan.pools:

@@ -88,7 +88,7 @@ def read_state(path: Path) -> PublishedState | None:
     """
     if not path.exists():
         return None
-    hint = "restore this file from the last commit of its branch; without the file history could get lost"
+    hint = "restore this file from the last commit of its branch; without it, lost history goes unnoticed"
     data = read_object(path, hint)
     said = data.pop("digest", None)
     state = as_record(PublishedState, data, path, hint)

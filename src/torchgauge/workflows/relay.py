@@ -166,7 +166,7 @@ def self_reported(event_type: str, upstream_sha: str) -> dict[str, Any]:
     Raises :class:`UsageError` for another kind of run or what is no commit.
     """
     if event_type not in SELF_REPORTED:
-        raise UsageError(f"{event_type!r} runs need a dispatch", hint=" or ".join(SELF_REPORTED))
+        raise UsageError(f"{event_type!r} runs must be started by the relay", hint=" or ".join(SELF_REPORTED))
     if not is_sha(upstream_sha):
         raise UsageError(f"{upstream_sha!r} is not a commit id", hint="--upstream-sha with all 40 digits")
     upstream = {"repository": {"full_name": "pytorch/pytorch"}, "head_sha": upstream_sha}
@@ -185,7 +185,9 @@ def callback(
     if not ended and payload.get("event_type") in SELF_REPORTED:
         raise UsageError("nightly and periodic runs cannot report in_progress, only completed")
     if not job.workflow or not job.name:
-        raise UsageError("the workflow or the job has no name", hint="--job-name with the matrix leg")
+        raise UsageError(
+            "the workflow or the job has no name", hint="pass --job-name, for example bench-POOL"
+        )
     now = f"{utc(clock.now()):%Y-%m-%dT%H:%M:%SZ}"
     workflow: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -244,7 +246,7 @@ def send(url: str, token: str, body: Mapping[str, Any], sleep: Callable[[float],
     if 400 <= status < 500 and status != 429:
         raise RelayRefusedError(
             f"the relay refused the callback: HTTP {status}{': ' + said if said else ''}",
-            hint="report in_progress once, then completed once; the repository must be on level L2 or higher",
+            hint="report in_progress once, then completed once; the repository needs CRCR level L2 or higher",
         )
     return f"the relay did not accept the callback (HTTP {status or 'none'}){': ' + said if said else ''}"
 

@@ -167,7 +167,7 @@ def _check_exact(job: Job, groups: Sequence[Group]) -> None:
     other = made.keys() ^ set(job.shard.cases)
     if other:
         raise UsageError(
-            f"{job.artifact}: the campaign and this torchgauge plan different cases: "
+            f"{job.artifact}: this torchgauge makes other cases than the campaign contains: "
             f"{len(other)} differ, for example {min(other)}",
             hint=hint,
         )

@@ -54,7 +54,9 @@ def make_by_command(folder: Path, command: str, checkout: Path, torch: str) -> P
     Raises :class:`InfrastructureError` with the end of what was printed where that fails.
     """
     if not checkout.is_dir():
-        raise InfrastructureError(f"{checkout} does not exist", hint="check out the commit of that run there")
+        raise InfrastructureError(
+            f"{checkout} does not exist", hint="check out the measured commit into this folder"
+        )
     log = folder.with_name(f"{folder.name}.log")
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = [sys.executable, "-m", "venv", "--clear", "--system-site-packages", str(folder.resolve())]

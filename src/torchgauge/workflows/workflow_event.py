@@ -50,7 +50,7 @@ class GateRun:
 def read_event(path: Path | str) -> dict[str, Any]:
     """The event in the file ``path``; raises :class:`DataFileError`."""
     where = str(path)
-    hint = "--event with the file in GITHUB_EVENT_PATH"
+    hint = 'pass --event "$GITHUB_EVENT_PATH"'
     try:
         with Path(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -77,7 +77,9 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
     run = event.get("workflow_run")
     if not isinstance(run, dict):
         raise DataFileError(
-            "the event", "does not contain a workflow run", hint="start the step `on: workflow_run`"
+            "the event",
+            "does not contain a workflow run",
+            hint="run this step in a workflow `on: workflow_run`",
         )
     if event.get("action") != "completed" or run.get("status") not in ("completed", None):
         raise SkippedError("the run has not ended")
@@ -85,7 +87,7 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
         raise SkippedError("the run was not for a pull request")
     path = str(run.get("path", "")).partition("@")[0]
     if path != workflow_path or run.get("name") != workflow_name:
-        raise SkippedError("the run is not of the gate's workflow file and name")
+        raise SkippedError("the run's workflow file or name differs from the gate's")
     conclusion = _text(run, "conclusion")
     if conclusion in NO_RUN:
         raise SkippedError(NO_RUN[conclusion])
@@ -102,7 +104,7 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
     if found.repository.lower() != repository.lower():
         raise SkippedError("the run belongs to another repository")
     if not is_sha(found.head_sha) or not all(map(is_repository, (found.repository, found.head_repository))):
-        raise DataFileError("the event", "contains no commit or no repository of the head")
+        raise DataFileError("the event", "does not contain the commit or the repository of the head")
     return found
 
 

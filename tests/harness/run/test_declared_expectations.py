@@ -33,4 +33,4 @@ def test_the_file_of_a_device_is_in_the_plan(tmp_path: Path) -> None:
 def test_a_path_that_is_no_file_is_a_broken_promise() -> None:
     """A relative path would depend on where a person stands."""
     (said,) = check_device(replace(DEVICE, expectations="expectations.yaml"))
-    assert "not a file with an absolute path" in said
+    assert "not the absolute path of a file" in said

@@ -77,11 +77,11 @@ VARIANTS = [
     Variant(
         "a job never began", "its job ended with unfinished", ONE, jobs(cpu="success", npu=""), "cancelled"
     ),
-    Variant("a pool was never planned", "the run had no job for it", ONE, jobs(cpu="success")),
+    Variant("a pool was never planned", "the run had no job for this pool", ONE, jobs(cpu="success")),
     Variant("no pool was planned", "No pool was planned", {}, (job("plan"),), pools=()),
     Variant(
         "the plan failed",
-        "the run had no job for it, plan ended with failure",
+        "the run had no job for this pool, plan ended with failure",
         {},
         (job("plan", "failure"),),
         "failure",
@@ -107,7 +107,7 @@ VARIANTS = [
     Variant("a set of a pool that is not in the file", "this pool is not in the plan", {**BOTH, "gpu": FINE}),
     Variant(
         "a set of another pool in its place",
-        "the run had no job for it",
+        "the run had no job for this pool",
         {**ONE, "gpu": FINE},
         jobs(cpu="success"),
     ),
@@ -119,7 +119,7 @@ VARIANTS = [
     ),
     Variant(
         "a machine of one's own in place of a pool",
-        "the run had no job for it",
+        "the run had no job for this pool",
         {**ONE, "sim": FINE},
         jobs(cpu="success", sim="success"),
     ),

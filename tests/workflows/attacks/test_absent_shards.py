@@ -173,7 +173,7 @@ VARIANTS = [
         f"gap: pool card, shard 2 of 2: {ABSENT} (2 cases)",
         f"incomplete: pool card, shard 2 of 2: {ABSENT}",
         "pool card, shard 2 of 2: no result",
-        "no valid result set for 1 of 2 shards (2), so 2 planned cases have no row",
+        "no valid result set for 1 of 2 shards (2), so 2 planned cases have no result",
         sets=(("card", 1), ("sim", 1)),
     ),
     Variant(

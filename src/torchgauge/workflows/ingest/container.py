@@ -126,7 +126,9 @@ def _from_zip(path: Path, caps: Caps) -> dict[str, bytes]:
                 files[name] = _read(stream, name, min(caps.sizes[name], info.file_size))
     total = sum(map(len, files.values()))
     if total > caps.ratio_from and total > caps.ratio * packed:
-        raise RefusedSetError(Reason.RATIO, f"{packed} bytes unpack to {total}: above {caps.ratio} times")
+        raise RefusedSetError(
+            Reason.RATIO, f"{packed} bytes unpack to {total}, more than {caps.ratio} times as many"
+        )
     return files
 
 
@@ -143,7 +145,7 @@ def _check_directory(path: Path, packed: int, caps: Caps) -> None:
         raise RefusedSetError(Reason.TOO_LARGE, "a zip64 file, which is not accepted")
     if max(entries, total) > caps.files or size > LONGEST_DIRECTORY:
         raise RefusedSetError(
-            Reason.TOO_MANY_FILES, f"{counted(total, 'entry')} in {size} bytes; the limit is {caps.files}"
+            Reason.TOO_MANY_FILES, f"{counted(total, 'entry')} in {size} bytes; at most {caps.files} entries"
         )
 
 
@@ -168,7 +170,9 @@ def _check_entry(info: zipfile.ZipInfo, caps: Caps) -> None:
         most = caps.sizes[info.filename]
         raise RefusedSetError(Reason.TOO_LARGE, f"{info.filename} has {info.file_size} bytes; limit: {most}")
     if info.file_size > caps.ratio_from and info.file_size > caps.ratio * max(info.compress_size, 1):
-        raise RefusedSetError(Reason.RATIO, f"{info.filename} unpacks to above {caps.ratio} times")
+        raise RefusedSetError(
+            Reason.RATIO, f"{info.filename} unpacks to more than {caps.ratio} times its packed size"
+        )
 
 
 def _read(stream: IO[bytes], name: str, most: int) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from torchgauge.counted import counted
 from torchgauge.results.dataset import read_run
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan
@@ -35,7 +36,8 @@ def replaced_by(store: Store, held: Iterable[HeldRun], valid: ValidSet, whole: C
         elif each.planned_at < valid.planned_at and manifest.pool in whole:
             found.append(each.run_id)
         elif shared := len(_cases(store, each.run_id) & set(valid.shard.cases)):
-            words = f"{shared} of the cases have rows of another plan of this campaign, in {each.run_id}"
+            told = counted(shared, "case has", "cases have")
+            words = f"{told} results from another plan of this campaign: run {each.run_id}"
             raise RefusedSetError(Reason.COUNTED, words)
     return found
 

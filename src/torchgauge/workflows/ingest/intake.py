@@ -295,7 +295,9 @@ def _check_same(target: Path, files: Mapping[str, bytes]) -> None:
         except OSError:
             same = False
         if not same:
-            raise RefusedSetError(Reason.RUN_EXISTS, f"the store has another run {target.name}")
+            raise RefusedSetError(
+                Reason.RUN_EXISTS, f"the store has a different run with the id {target.name}"
+            )
 
 
 def _write_run(folder: Path, files: Mapping[str, bytes], said: dict[str, Any]) -> None:

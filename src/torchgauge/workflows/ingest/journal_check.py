@@ -90,7 +90,9 @@ class _Reading:
         if step is None:
             raise RefusedSetError(Reason.SCHEMA, f"line {number} is of an unknown kind")
         if (number == 1) != (kind == b"plan") or self._end is not None:
-            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number}: the plan must be first, an end last")
+            raise RefusedSetError(
+                Reason.JOURNAL_ORDER, f"line {number}: the plan must be the first line, the end the last line"
+            )
         step(body, f"line {number}")
 
     def end(self) -> CheckedJournal:
@@ -148,11 +150,11 @@ class _Reading:
         if planned is None:
             raise RefusedSetError(Reason.CASE_TWICE, f"{what}: a second row of {case_id}")
         if row.case != planned.case:
-            raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} differs from the planned one")
+            raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} differs from the planned case")
         told = sum(len(name) + len(str(value)) for name, value in row.facts)
         self._told += told
         if told > ROW_FACTS or self._told > FACT_BYTES:
-            most = f"{ROW_FACTS} characters of facts in a row, and {FACT_BYTES} in all"
+            most = f"{ROW_FACTS} characters of facts in one result, or {FACT_BYTES} in the journal"
             raise RefusedSetError(Reason.TOO_LARGE, f"{what}: more than {most}")
         self._check_metrics(row, what)
         check_row(row, self._plan.run_id, self._environments, self._window)
@@ -164,7 +166,8 @@ class _Reading:
         self._foreign |= {each.metric for each in row.measurements} - self._known
         if len(self._foreign) > FOREIGN_METRICS:
             raise RefusedSetError(
-                Reason.TOO_LARGE, f"{what}: more than {FOREIGN_METRICS} metrics that are unknown here"
+                Reason.TOO_LARGE,
+                f"{what}: more than {FOREIGN_METRICS} metrics unknown to this torchgauge version",
             )
 
     def _ended(self, body: bytes, what: str) -> None:

@@ -81,5 +81,5 @@ def _check_case(
     name = case.configuration.name
     if (known.get(name) or named_by_backend(name)) != case.configuration:
         raise RefusedSetError(
-            Reason.CONFIGURATION, f"{case.id}: its configuration differs from the built-in one of that name"
+            Reason.CONFIGURATION, f"{case.id}: configuration {name} differs from the campaign's"
         )

@@ -28,7 +28,9 @@ class Window:
     def check(self, moment: float, what: str) -> None:
         """Raise where ``moment`` is outside."""
         if not self.begin <= moment <= self.end:
-            raise RefusedSetError(Reason.TIME, f"{what} is at {moment:.0f} s, outside the campaign's time")
+            raise RefusedSetError(
+                Reason.TIME, f"{what} is at Unix time {moment:.0f}, before or after the campaign"
+            )
 
 
 def check_row(row: Result, run_id: str, environments: Container[str], window: Window) -> None:
@@ -39,7 +41,7 @@ def check_row(row: Result, run_id: str, environments: Container[str], window: Wi
     if row.schema_version != SCHEMA_VERSION:
         raise RefusedSetError(Reason.SCHEMA, f"{case_id}: the row has schema version {row.schema_version}")
     if row.environment_id and row.environment_id not in environments:
-        words = "the row refers to an environment that is not in the journal before it"
+        words = "no earlier line of the journal describes the environment of this result"
         raise RefusedSetError(Reason.ENVIRONMENT, f"{case_id}: {words}")
     if row.started_at or row.environment_id:
         window.check(row.started_at, f"the start of {case_id}")

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.configurations import known_configurations
 from torchgauge.results.journal_record import RunState
@@ -160,7 +161,8 @@ def _check_identity(manifest: Manifest, expected: Expected, artifact: str) -> No
     if manifest.attempt > expected.attempts:
         made = expected.attempts
         raise RefusedSetError(
-            Reason.FOREIGN_IDENTITY, f"attempt {manifest.attempt} of a workflow run that had {made}"
+            Reason.FOREIGN_IDENTITY,
+            f"attempt {manifest.attempt} of a workflow run with {counted(made, 'attempt')}",
         )
     if not (is_run_id(manifest.run_id, expected.now) and is_run_id(manifest.made_as, expected.now)):
         raise RefusedSetError(Reason.RUN_ID, "the manifest contains an invalid id of a run")
@@ -177,7 +179,7 @@ def _check_stated(manifest: Manifest, digest: str, expected: Expected) -> None:
     if digest not in expected.stated.get((job, manifest.attempt), frozenset()):
         raise RefusedSetError(
             Reason.FOREIGN_IDENTITY,
-            f"the job {job}, attempt {manifest.attempt}, did not declare this result set",
+            f"the job {job}, attempt {manifest.attempt}, has no annotation with the digest of this set",
         )
 
 
