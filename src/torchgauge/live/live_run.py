@@ -35,7 +35,9 @@ def loss_of(output: Any) -> Any:
     found = loss_in(output)
     if isinstance(found, torch.Tensor) and not found.ndim:
         return found
-    shown = f"a tensor of shape {tuple(found.shape)}" if isinstance(found, torch.Tensor) else type(found).__name__
+    shown = type(found).__name__
+    if isinstance(found, torch.Tensor):
+        shown = f"a tensor of shape {tuple(found.shape)}"
     raise TypeError(f"training needs a loss, and the model returns {shown}: pass loss=lambda output: ...")
 
 
