@@ -41,7 +41,7 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--system", help="glob over operating systems, such as Linux")
 @click.option("--machine", help="glob over machine classes")
 @click.option("--base", metavar="KEY=GLOB,...", help=f"rows that form the base; KEY: {SIDE}")
-@click.option("--head", metavar="KEY=GLOB,...", help="rows that form the head, as --base")
+@click.option("--head", metavar="KEY=GLOB,...", help="rows that form the head; same KEYs as --base")
 @click.option("--since", callback=since, help="exclude older runs: 2026-08-01, or 90d")
 @click.option("--minimum", type=click.IntRange(1), help="minimum number of models for a verdict")
 @click.option("--all", "every", is_flag=True, help="list every model")

@@ -136,8 +136,8 @@ def refuse_early_end(block: Callable[[], tuple[float, float]]) -> None:
             return
     wall, late = median(each for each, _ in seen), median(each for _, each in seen)
     raise ClockContradictionError(
-        f"synchronize does not wait: it returned {_ms(wall)} after a block began, and the block's result "
-        f"reached the host {_ms(late)} later (median of {counted(len(seen), 'block')})"
+        f"synchronize does not wait: it returned {_ms(wall)} after a timed block began, but "
+        f"the block's result reached the host {_ms(late)} after that (median of {counted(len(seen), 'block')})"
     )
 
 

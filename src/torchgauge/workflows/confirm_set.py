@@ -172,7 +172,7 @@ def _problem(each: TrendOutcome, of: Suspicion | None, own: bool, policy: Policy
     if of is None:
         return "an outcome for a change that is not, or no longer, suspected"
     if not own:
-        return "an outcome for a change of another pool"
+        return "an outcome for a suspected change that belongs to another pool"
     numbers = [value for value in (each.ratio, each.low, each.high) if value is not None]
     if not all(math.isfinite(value) and value > 0 for value in numbers):
         return "an impossible ratio"

@@ -127,6 +127,6 @@ def test_two_devices_at_once_share_the_budget(sandbox: Any) -> None:
     assert done.returncode == 3, done.stderr
     done_first = len(sandbox.rows())
     assert 1 <= done_first < 12
-    assert "of fake.1 is spent" in done.stderr or "of fake is spent" in done.stderr
+    assert "fake.1': the time left" in done.stderr or "fake': the time left" in done.stderr
     (info,) = sandbox.store.runs()
     assert (info.state.value, info.planned) == ("out_of_budget", 12)

@@ -77,7 +77,7 @@ def test_the_gate_misses_what_was_collected(name: str, collected: tuple[Store, s
     lose(store, run)
     code, told = ci("gate", "--store", "store")
     assert code == 3
-    assert f"run {run} has only {left} of the 2 collected results" in told
+    assert f"the store has only {left} of 2 results collected from run {run}" in told
 
 
 @pytest.mark.parametrize("name", ["a table that is gone", "a table of fewer rows"])

@@ -222,8 +222,8 @@ class WorkerPool:
             yield from side_by_side(sources, lambda: lock.wait_for_quiet(self.cancelled), self.stopping)
         if self.left and not self.submission.cancelled() and not self.health.gone:
             said = (
-                f"the budget of {self.health.target} is spent: "
-                f"{counted(len(self.left), 'group is', 'groups are')} left"
+                f"device '{self.health.target}': the time left of --budget is too short for "
+                f"{counted(len(self.left), 'more group')} of cases"
             )
             yield RunNote(said)
             yield BudgetSpent()

@@ -53,7 +53,7 @@ def choose_columns(reading: Reading, wanted: Sequence[str]) -> Choice:
     measured = _Measured(_by_device(reading.rows))
     if not measured.rows:
         raise NothingSelectedError(
-            "; ".join(("the stores hold no published rows", *reading.notes)),
+            "; ".join(("the stores hold no results of a published run", *reading.notes)),
             hint="torchgauge check --device DEVICE --store DIR",
         )
     names = tuple(dict.fromkeys(wanted)) or tuple(sorted(measured.rows))
