@@ -136,8 +136,8 @@ def refuse_early_end(block: Callable[[], tuple[float, float]]) -> None:
             return
     wall, late = median(each for each, _ in seen), median(each for _, each in seen)
     raise ClockContradictionError(
-        f"synchronize does not wait: it returned {_ms(wall)} after a timed block began, but "
-        f"the block's result reached the host {_ms(late)} after that (median of {counted(len(seen), 'block')})"
+        f"synchronize does not wait: it returned {_ms(wall)} after a timed block began, but the "
+        f"block's result reached the host {_ms(late)} after that (median of {counted(len(seen), 'block')})"
     )
 
 

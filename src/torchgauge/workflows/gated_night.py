@@ -80,7 +80,8 @@ def _fewer(store: Store, collected: Collection) -> Iterator[str]:
         recorded = sum(run.counts.values())
         found = min(_rows_of_table(store, run.run_id), _rows_of_journal(store, run.run_id))
         if found < recorded:
-            yield f"the store has only {found} of {counted(recorded, 'result')} collected from run {run.run_id}"
+            results = counted(recorded, "result")
+            yield f"the store has only {found} of {results} collected from run {run.run_id}"
 
 
 def _rows_of_table(store: Store, run_id: str) -> int:

@@ -146,7 +146,9 @@ def test_a_set_of_ones_own_answers_no_suspicion_of_another(suspected: Suspected)
     digest = suspected.hand_in("confirmed-alpha-1", "alpha")
     suspected.github.night_jobs = lambda _run: [job(1, "confirm alpha 1", f"sha256:{digest}")]
     found = suspected.settle()
-    assert found.refused == ("confirmed-alpha-1: an outcome for a suspected change that belongs to another pool",)
+    assert found.refused == (
+        "confirmed-alpha-1: an outcome for a suspected change that belongs to another pool",
+    )
     assert (found.taken, len(found.left)) == ((), 1)
 
 
