@@ -125,4 +125,4 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_front_page_tells_of_one_configuration_every_night(many: Path) -> None:
     """What fails tonight does not put another one into its place: all are planned as often."""
-    assert "Geomean inductor speed-up over eager: cpu " in words(many / "index.html")
+    assert "Geomean inductor speed-up over eager, paired: cpu " in words(many / "index.html")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_a_device_that_is_silent_for_longer_supplies_no_headline(site: Path) -> 
     assert "41/48 pass" in front
     assert "xpu is left out: silent since 2025-12-22." in front
     assert re.search(r"xpu( late)? 23/24 .* 24 stale not measured \N{EN DASH}", front)
-    assert re.search(r"Geomean inductor speed-up over eager: cpu .* cpu of 2025-12-31", front)
+    assert re.search(r"Geomean inductor speed-up over eager, paired: cpu .* cpu of 2025-12-31", front)
     matrix = words(site / "compatibility.html")
     assert "41/48 planned cases pass" in matrix
     assert "xpu is left out of these counts: silent since 2025-12-22." in matrix
@@ -168,7 +169,8 @@ def test_a_mean_says_how_many_cases_it_leaves_out(site: Path) -> None:
     """Of degraded cases and of toys, with a link to the rule."""
     html = (site / "index.html").read_text()
     assert re.search(r'n = 10, <a href="about.html#means">1 degraded, 1 toy left out</a>', html)
-    assert re.search(r"since the previous run \(n = \d+; 1 degraded, 2 toy left out\)", words(html))
+    told = r"since the previous run \(\d+ cases of \d+ workloads; 1 degraded, 2 toy left out\)"
+    assert re.search(told, words(html))
     assert 'id="means"' in (site / "about.html").read_text()
 
 
@@ -208,3 +210,74 @@ def test_a_model_that_was_renamed_before_the_recent_snapshots_counts_no_more(tmp
     assert "3/3 planned cases of models pass" in device
     assert '"pass 3/3' in (tmp_path / "site" / "badge" / f"{device_id('cpu')}.json").read_text()
     assert '"old"' not in (tmp_path / "site" / "data" / "latest.json").read_text()
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two nights of two models and a toy; npusim compiles unsteadily, xpu is silent.
+
+    The last night has a second build, of cpu alone, and a model that is new.
+    """
+    folder = tmp_path_factory.mktemp("edges")
+    for number, device, build in (
+        (19, XPU, "1"), (29, CPU, "1"), (29, NPU, "1"), (30, NPU, "2"), (30, CPU, "2"), (30, CPU, "3"),
+    ):  # fmt: skip
+        run = RunBuilder(f"{device}-{number}-{build}", NOW - (30 - number) * DAY - 600 / int(build))
+        known = environment(device.name)
+        run.environments.append(replace(known, identity=(*known.identity[:-2], ("torch_commit", build * 12))))
+        for name in "abct":
+            if name == "c" and number < 30:
+                continue
+            for configuration in (EAGER, INDUCTOR):
+                compiled = configuration is INDUCTOR
+                base = 0.01 * ({"a": 9, "b": 0.1}.get(name, 1) if device == NPU else 1)
+                measured = timings(
+                    random.Random(number), base, 2.0 + (name == "b") if compiled else None, device.name
+                )
+                case = Case(Workload("toy" if name == "t" else "timm", name), configuration, device)
+                broken = name == "c" and (device, compiled) != (CPU, False)
+                status = ERROR if broken or (name == "t" and not compiled) else PASS
+                marks = (Modifier.UNSTEADY,) if compiled and device == NPU and status is PASS else ()
+                measured = measured if status is PASS else ()
+                result(run, case, status, measurements=measured, modifiers=marks, reason="by hand")
+        run.write(folder / "store")
+    build_site(folder / "store", folder / "site", now=NOW)
+    return folder / "site"
+
+
+def test_a_mean_of_two_workloads_has_no_interval(edges: Path) -> None:
+    """Student's t of two would be [0.0, 9,879]."""
+    compared = words(edges / "compare.html")
+    assert re.search(r"Geometric mean speed-up of B over A: [\d.]+x \(n 2, \d+ excluded\)", compared)
+    assert not re.search(r"\[0\.00|,\d{3}\]", compared)
+    assert "no interval, n 2" in words(edges / "performance-speedup.html")
+    assert "A mean of fewer than three workloads has no interval." in words(edges / "about.html")
+
+
+def test_the_speed_up_of_the_front_page_stands_behind_its_link(edges: Path, site: Path) -> None:
+    """With the same name, digits and n; what is measured in pairs is not called as the ratio of two cells."""
+    for folder in (edges, site):
+        html = (folder / "index.html").read_text()
+        found = re.search(r'<p class="value"><a href="(performance[^"]*)">([\d.]+(?: to [\d.]+)?)x', html)
+        assert found
+        file, shown = found.groups()
+        page = words(folder / file)
+        assert "geometric mean speed-up over eager, paired" in page
+        assert "Geomean inductor speed-up over eager, paired: cpu" in words(folder / "index.html")
+        for number in shown.split(" to "):
+            assert f"{number}x" in page.partition("geometric mean")[2]
+    page = words(edges / "performance-speedup.html")
+    assert re.search(r"cpu · inductor: 2\.4\dx no interval, n 2; excluded: 1 err, 1 toy", page)
+
+
+def test_a_mean_over_nothing_says_what_it_leaves_out(edges: Path) -> None:
+    """All compiled numbers of npusim are unsteady."""
+    html = (edges / "index.html").read_text()
+    assert re.search(r'\N{EN DASH} <small> <a href="about.html#means">1 toy, 2 unsteady left out</a>', html)
+    assert "npusim 1 toy, 2 unsteady left out" in words(html)
+
+
+def test_what_a_mean_counts_and_leaves_out_has_one_unit(edges: Path) -> None:
+    """Cases, of which a workload has one per configuration."""
+    front = words(edges / "index.html")
+    assert re.search(r"since the previous run \(6 cases of 2 workloads; 2 toy, 2 unsteady left out\)", front)

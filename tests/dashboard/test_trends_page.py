@@ -100,4 +100,4 @@ def test_one_case_has_a_mean_and_no_interval(tmp_path: Path) -> None:
         )
         run.write(tmp_path / "store")
     build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    assert "one case" in (tmp_path / "site" / "trends.html").read_text()
+    assert "no interval" in (tmp_path / "site" / "trends.html").read_text()

@@ -11,7 +11,7 @@ from torchgauge.dashboard.freshness import aged
 from torchgauge.dashboard.page_descriptions import DESCRIPTIONS
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.code_links import commit_link, linked_fact, source_link
-from torchgauge.dashboard.pages.number_text import change
+from torchgauge.dashboard.pages.number_text import change, digits
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.results.document import FILTERS
 from torchgauge.results.gain import gain_names, gain_text
@@ -49,7 +49,13 @@ class Renderer:
         )
         self._environment.policies["json.dumps_kwargs"] = {}  # unsorted: the first is looked at first
         self._environment.filters.update(
-            FILTERS, aged=aged, change=change, commit=commit_link, first_line=first_line, slug=slug
+            FILTERS,
+            aged=aged,
+            change=change,
+            commit=commit_link,
+            digits=digits,
+            first_line=first_line,
+            slug=slug,
         )
         self._environment.filters["sentence"] = lambda text: text[:1].upper() + text[1:]
         self._environment.globals.update(

@@ -40,7 +40,7 @@ _SAYS_NOTHING = np.array([s in SAYS_NOTHING for s in STATUSES] + [True] * (256 -
 class MeanLine:
     """One metric of a line: ratios to the snapshot at place ``reference``; NaN where there is no point.
 
-    ``low`` and ``high`` are the 95 % interval over the cases (Student's t on logarithms; NaN for one case);
+    ``low`` and ``high`` are the 95 % interval over the cases (Student's t on logarithms; NaN for one or two);
     ``cases`` are all that have a number anywhere in the epoch, of which ``n`` take part in each point.
     """
 
@@ -124,7 +124,7 @@ def mean_line(logs: Floats) -> MeanLine | None:
 def mean_and_half(values: Floats, counted: Bits) -> tuple[Floats, Floats]:
     """Mean over the first axis of what is ``counted``, and half of its 95 % interval by Student's t.
 
-    NaN stands for a mean of nothing and for the interval of a single value.
+    NaN stands for a mean of nothing and for the interval of fewer than three values.
     """
     n = counted.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -132,7 +132,7 @@ def mean_and_half(values: Floats, counted: Bits) -> tuple[Floats, Floats]:
         squares = np.where(counted, (values - mean) ** 2, 0.0).sum(axis=0)
         error = np.sqrt(squares / (n - 1) / n)
     quantiles = _QUANTILES[np.minimum(n, len(_QUANTILES) - 1)]
-    return mean, np.where(n > 1, quantiles * error, np.nan)
+    return mean, np.where(n > 2, quantiles * error, np.nan)
 
 
 def student(freedom: Integers) -> Floats:

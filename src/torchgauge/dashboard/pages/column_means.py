@@ -75,6 +75,8 @@ def column_means(
             )
         )
     label, base = view.label, first_baseline(latest)
+    if view.of.unit == "ratio":
+        label = f"{view.of.gain} {label}"
     if view.against is Against.COLUMN:
         label = f"{view.of.gain} over {latest.dated(base.device)} · {base.configuration}"
     return ColumnMeans(label, numbers_of(view), tuple(found))

@@ -18,13 +18,14 @@ from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
 from torchgauge.records import Modifier, Status, apart
 from torchgauge.results.latest import STALE_AFTER_S
+from torchgauge.suites.toy.suite import SUITE as TOYS
 
 NO_NUMBER = "no number"
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A geometric mean with its 95 % interval, over ``n`` workloads; one of them has no interval."""
+    """A geometric mean with its 95 % interval, over ``n`` workloads; fewer than three have none."""
 
     estimate: float
     low: float | None
@@ -45,19 +46,24 @@ def why_out(entry: Entry, metric: str) -> str:
     return NO_NUMBER if median is None or not median > 0 else ""
 
 
+def toy(entry: Entry) -> str:
+    """``toy`` for a toy, which is in no mean: it exercises the way to a number, and is all overhead."""
+    return TOYS.name if entry.workload.suite == TOYS.name else ""
+
+
 def mean_of(values: Collection[float]) -> Mean | None:
     """The geometric mean of positive ``values``; None where there are none."""
     if not values:
         return None
     logs = np.log(np.fromiter(values, np.float64, len(values)))[:, None]
-    with np.errstate(over="ignore"):  # an interval of two values may be as wide as it likes
+    with np.errstate(over="ignore"):  # an interval of three values may be as wide as it likes
         mean, half = mean_and_half(logs, np.isfinite(logs))
         middle, low, high = (float(np.exp(each[0])) for each in (mean, mean - half, mean + half))
-    return Mean(middle, low, high, len(values)) if len(values) > 1 else Mean(middle, None, None, 1)
+    return Mean(middle, low, high, len(values)) if len(values) > 2 else Mean(middle, None, None, len(values))
 
 
 def half_percent(mean: Mean) -> float | None:
-    """Half of the interval in percent of the mean, the wider side; None for one workload."""
+    """Half of the interval in percent of the mean, the wider side; None where it has none."""
     if mean.low is None or mean.high is None:
         return None
     return 100 * max(mean.high - mean.estimate, mean.estimate - mean.low) / mean.estimate
@@ -67,5 +73,5 @@ def interval_text(mean: Mean) -> str:
     """Half of the interval as text, such as ``±0.8%``."""
     half = half_percent(mean)
     if half is None:
-        return "one workload"
+        return "no interval"
     return spread(half) if math.isfinite(half) else "unbounded interval"

@@ -51,7 +51,7 @@ def together(left: float | None, right: float | None) -> float | None:
     return None if left is None or right is None else math.hypot(left, right)
 
 
-def digits(value: float, half: float | None) -> str:
+def digits(value: float, half: float | None = None) -> str:
     """``value`` with four significant digits where half of its interval is below 1 %, else with three."""
     wanted = 4 if half is not None and half < 1 else 3
     magnitude = math.floor(math.log10(value)) if value > 0 else 0

@@ -70,7 +70,8 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "standing": failure_groups(each for each in unexpected if each.status is not Status.PASS),
         "surprising_passes": sum(each.status is Status.PASS for each in unexpected),
         "configuration": usual,
-        "over": OVER[over],
+        "over": f"{OVER[over]}, paired",
+        "means": f"performance-{over.replace('_', '-')}.html",
         "speedups": {
             each["device"]: each["speedups"][usual] for each in devices if usual in each["speedups"]
         },
@@ -101,7 +102,8 @@ def _usual(devices: Iterable[dict[str, Any]], entries: Iterable[Entry]) -> str:
     It is the one that is planned most, so that it is the same from night to night, and of equals the one that
     ``torch.compile`` takes by itself.
     """
-    known = {name for line in devices for name in line["speedups"]}
+    known = {name for line in devices for name, (mean, _) in line["speedups"].items() if mean}
+    known = known or {name for line in devices for name in line["speedups"]}
     planned = Counter(entry.column.configuration for entry in entries)
     return min(known, key=lambda name: (-planned[name], name != INDUCTOR, name), default="")
 
@@ -160,7 +162,7 @@ def _device(
         "newest": max(said, default=None),
         "oldest": min(said, default=None),
         "apart": tuple(_apart(context, device)),
-        "speedups": {name: (mean, left_out) for name, mean, left_out in speedups(entries, over)},
+        "speedups": speedups(entries, over),
     }
 
 

@@ -194,7 +194,7 @@ def _newest(
         newest, interval = gain_parts(Better.HIGHER, float(mean.median[i]), low, high)
         return (
             newest,
-            interval or "one case",
+            interval or "no interval",
             snapshots[start + mean.reference].date,
             snapshots[start + i].date,
             int(mean.n[i]),

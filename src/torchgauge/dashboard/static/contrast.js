@@ -42,12 +42,12 @@ export function judge(a, b, limit, known, lower) {
   return { word, ratio, low, high, factor: Math.abs(ratio) / limit };
 }
 
-/** Mean of logarithms with its 95 % interval by Student's t. @param {number[]} logs */
+/** Mean of logarithms with its 95 % interval by Student's t, from three on. @param {number[]} logs */
 export function mean(logs) {
   const n = logs.length;
   if (!n) return { mean: NaN, low: NaN, high: NaN, n };
   const middle = logs.reduce((sum, value) => sum + value, 0) / n;
-  if (n === 1) return { mean: middle, low: NaN, high: NaN, n };
+  if (n < 3) return { mean: middle, low: NaN, high: NaN, n };
   const squares = logs.reduce((sum, value) => sum + (value - middle) ** 2, 0);
   const half = student(n - 1) * Math.sqrt(squares / (n - 1) / n);
   return { mean: middle, low: middle - half, high: middle + half, n };

@@ -37,7 +37,7 @@ function columnMean(shard, orders, column, to) {
   if (!found.n) return { text: "", beside: "", out: left.join(", ") };
   const [middle, low, high] = [found.mean, found.low, found.high].map(Math.exp);
   const half = (100 * Math.max(high - middle, middle - low)) / middle;
-  const between = found.n === 1 ? "one workload" : Number.isFinite(half) ? spread(half) : "unbounded interval";
+  const between = found.n < 3 ? "no interval" : Number.isFinite(half) ? spread(half) : "unbounded interval";
   const text = shard.unit === "change" ? change(middle) : `${digits(middle, null)}x`;
   return { text, beside: `${between}, n ${found.n}`, out: left.join(", ") };
 }
