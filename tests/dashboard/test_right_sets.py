@@ -224,7 +224,8 @@ def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):  # fmt: skip
         run = RunBuilder(f"{device}-{number}-{build}", NOW - (30 - number) * DAY - 600 / int(build))
         known = environment(device.name)
-        run.environments.append(replace(known, identity=(*known.identity[:-2], ("torch_commit", build * 12))))
+        torch = ("torch", f"2.14.0.dev{build}"), ("torch_commit", build * 12)
+        run.environments.append(replace(known, identity=(*known.identity[:-3], *torch)))
         for name in "abct":
             if name == "c" and number < 30:
                 continue
@@ -239,7 +240,15 @@ def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 status = ERROR if broken or (name == "t" and not compiled) else PASS
                 marks = (Modifier.UNSTEADY,) if compiled and device == NPU and status is PASS else ()
                 measured = measured if status is PASS else ()
-                result(run, case, status, measurements=measured, modifiers=marks, reason="by hand")
+                result(
+                    run,
+                    case,
+                    status,
+                    measurements=measured,
+                    modifiers=marks,
+                    reason="by hand",
+                    environment_id=run.environments[0].id,
+                )
         run.write(folder / "store")
     build_site(folder / "store", folder / "site", now=NOW)
     return folder / "site"
@@ -281,3 +290,59 @@ def test_what_a_mean_counts_and_leaves_out_has_one_unit(edges: Path) -> None:
     """Cases, of which a workload has one per configuration."""
     front = words(edges / "index.html")
     assert re.search(r"since the previous run \(6 cases of 2 workloads; 2 toy, 2 unsteady left out\)", front)
+
+
+def test_a_second_build_of_a_night_hatches_no_other_device(edges: Path) -> None:
+    """What npusim measured with the first build of the day stands in the column of the second as well."""
+    says = words(edges / "pictures" / "coverage.svg")
+    assert "all devices: 11 of 16 planned cases (without xpu) pass on 2026-01-01" in says
+    rows = words(edges / "pictures" / "coverage.html")
+    assert len(re.findall(r"2026-01-01-\S+ 22 ", rows)) == 2
+    assert "lost, or no run" not in words(edges / "pictures" / f"coverage-{device_id('npusim')}.svg")
+
+
+def test_a_blank_of_a_silent_device_is_counted_as_such(edges: Path) -> None:
+    """Nobody plans the new model there."""
+    text = words(edges / "compatibility.html")
+    assert "not planned on a silent device (2)" in text
+    assert "not planned (" not in text
+
+
+def test_the_difference_is_that_to_the_headline_of_the_night_before(tmp_path: Path) -> None:
+    """Also where cases are new, one is renamed, and a device comes back that was silent."""
+    store = tmp_path / "store"
+    night(store, 18, dict.fromkeys("ab", PASS), NPU)
+    for number, names in ((28, ("a", "b", "old")), (29, ("a", "b", "old")), (30, ("a", "b", "new", "more"))):
+        night(store, number, {name: ERROR if (name, number) == ("b", 30) else PASS for name in names})
+        if number == 30:
+            night(store, 29.99, dict.fromkeys("ab", PASS), NPU)
+        site = tmp_path / f"site-{number}"
+        build_site(store, site, now=NOW - (30 - number) * DAY)
+    html, page = (site / "index.html").read_text(), (site / "regressions.html").read_text()
+    fast = re.search(r"(\d+)/\d+ pass (\S\d+) since 2025-12-31", words(html))
+    before = re.search(r"(\d+)/\d+ pass", words(tmp_path / "site-29" / "index.html"))
+    assert fast
+    assert before
+    assert (fast[1], before[1], fast[2]) == ("5", "3", "+2")
+    kinds = ("1 broke", "0 fixed", "2 measured again", "2 new and passing", "1 no longer planned")
+    for kind in kinds:
+        assert re.search(rf">{kind}</a>", html), kind
+        number, _, name = kind.partition(" ")
+        assert f"{name} ({number})" in page
+
+
+def test_broke_and_new_failures_are_two_rules_and_say_so(tmp_path: Path) -> None:
+    """A skip breaks a pass and is no failure; a check and a degraded case fail and break no pass."""
+    for number, ends in ((29, (PASS, PASS, PASS, PASS)), (30, (ERROR, Status.SKIPPED, ERROR, ERROR))):
+        run = RunBuilder(f"night-{number}", NOW - (30 - number) * DAY - 60)
+        for name, status in zip(("a", "b", "check", "degraded"), ends, strict=True):
+            workload = Workload("conformance", name, "check") if name == "check" else Workload("timm", name)
+            marks = (Modifier.DEGRADED,) if name == "degraded" and status is PASS else ()
+            result(run, Case(workload, EAGER, CPU), status, modifiers=marks, reason="by hand")
+        run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    front, page = (words(tmp_path / "site" / name) for name in ("index.html", "regressions.html"))
+    assert "2 broke, 0 fixed" in front
+    assert re.search("3 in all.*another rule than broke", front)
+    assert "2026-01-01 (3)" in page
+    assert "Unlike broke, new failures include cases that are not models" in page

@@ -68,9 +68,11 @@ class SiteContext(SiteData):
     @cached_property
     def changed(self) -> Mapping[str, tuple[Entry, ...]]:
         """By kind, the cases of models that the newest night changed: the counts of the front page."""
-        entries = {e.newest["case_key"]: e for e in self.latest.of_models().current.entries.values()}
-        found = self.night.changes(entries) if self.night else {}
-        return {kind: tuple(entries[case.key] for case in cases) for kind, cases in found.items()}
+        latest = self.latest.of_models().current
+        retired = {e.newest["case_key"]: e for e, _ in latest.retired if e.column.device not in latest.silent}
+        entries = {e.newest["case_key"]: e for e in latest.entries.values()}
+        found = self.night.changes(entries, self.dropped & retired.keys()) if self.night else {}
+        return {kind: tuple((entries | retired)[case.key] for case in cases) for kind, cases in found.items()}
 
     @cached_property
     def moved(self) -> Mapping[str, Movement]:

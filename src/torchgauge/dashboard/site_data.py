@@ -33,6 +33,7 @@ from torchgauge.dashboard.run_rows import (
 )
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, Snapshot, by_epoch, dated_run, snapshots_of
 from torchgauge.records import View, in_view
+from torchgauge.results import units
 from torchgauge.results.dataset import read_run, read_table
 from torchgauge.results.store import RunInfo, Store
 
@@ -53,15 +54,17 @@ class SiteData:
     of creation. ``metrics`` are all that the store has, ``case_index`` its cases with their numbers.
     ``new_failures`` are those that stand, whose cases have the mark ``new`` in ``latest``. ``partial`` maps a
     run to how many of its passes count as none. ``everything`` are the latest results with those that are
-    retired. ``environments`` and ``calibrations`` map a run to its rows
-    of these tables, for the runs in ``described``: those that hold a row of the latest results, the newest
-    ones and the unfinished ones. ``primary`` is the metric of each mode.
+    retired; ``dropped`` are keys of those that the newest night retired. ``environments`` and
+    ``calibrations`` map a run to its rows of these tables, for the runs in ``described``: those that
+    hold a row of the latest results, the newest ones and the unfinished ones. ``primary`` is the metric of
+    each mode.
     """
 
     store: Store
     now: float
     latest: LatestResults
     everything: LatestResults
+    dropped: frozenset[str]
     recent: History
     new_failures: tuple[NewFailure, ...]
     partial: Mapping[str, int]
@@ -106,6 +109,9 @@ def read_site_data(
     recent = joined(tuple(windows))
     planned = planned_bits(snapshot_of_run[rows.run], rows.case, len(snapshots))
     retired = retired_cases(case_index, planned.T, snapshots)
+    today = max((each.date for each in snapshots if each.date <= units.day(at)), default="")
+    before = max(1, sum(each.date < today for each in snapshots))
+    dropped = retired.keys() - retired_cases(case_index, planned.T[:, :before], snapshots)
     current = latest.without(retired)
     failures = standing_failures(recent, current)
     described = _described(runs, newest, dated)
@@ -115,6 +121,7 @@ def read_site_data(
         now=at,
         latest=current.marked({failure.case.key for failure in failures}, MARK),
         everything=latest.marked(retired.keys(), RETIRED),
+        dropped=frozenset(dropped),
         recent=recent,
         new_failures=failures,
         partial=partial_passes(rows, [run.run_id for run in dated]),

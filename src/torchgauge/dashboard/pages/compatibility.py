@@ -45,6 +45,7 @@ class CompatibilityPage:
     superseded: int
     retired: str
     not_planned: int
+    never_on_silent: int
     metrics: Mapping[str, str]
 
 
@@ -63,6 +64,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 def compatibility_page(latest: LatestResults, primaries: Sequence[Metric] = (LATENCY,)) -> CompatibilityPage:
     """The matrix of ``latest``; ``primaries`` are the metrics that a query may name first."""
     tallies = tally_by_column(latest)
+    blank, heard = (len(latest.workloads) * len(x.columns) - len(x.entries) for x in (latest, latest.current))
     above = [latest.stale_days.get(column, "") for column in latest.columns]
     return CompatibilityPage(
         total=tally(latest.current.entries.values()),
@@ -75,6 +77,7 @@ def compatibility_page(latest: LatestResults, primaries: Sequence[Metric] = (LAT
         tallies=tuple(tallies[column] for column in latest.columns),
         superseded=latest.superseded,
         retired=retired_text(latest),
-        not_planned=len(latest.workloads) * len(latest.columns) - len(latest.entries),
+        not_planned=heard,
+        never_on_silent=blank - heard,
         metrics=metric_units(latest, primaries) if latest.entries else {},
     )

@@ -8,10 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
+from torchgauge.clock import DAY_S
 from torchgauge.dashboard.arrow_columns import Bits, Integers
 from torchgauge.dashboard.history import NOTHING_PLANNED, History
 from torchgauge.dashboard.names import CaseName
 from torchgauge.results import units
+from torchgauge.results.latest import STALE_AFTER_S
+
+GAINS = {
+    "broke": -1, "fixed": 1, "measured again": 1, "no longer measured": -1, "new and passing": 1,
+    "no longer planned": -1,
+}  # fmt: skip
+"""How a headline changes by a case, by the kind of the case's change."""
 
 
 @dataclass(frozen=True)
@@ -49,26 +57,30 @@ class Night:
         said = self.history.said[:, self.first : self.stop].any(axis=1)
         return tuple(self.history.cases[row] for row in np.flatnonzero(said).tolist())
 
-    def changes(self, case_keys: Iterable[str]) -> Mapping[str, tuple[CaseName, ...]]:
+    def changes(
+        self, case_keys: Iterable[str], dropped: Iterable[str] = ()
+    ) -> Mapping[str, tuple[CaseName, ...]]:
         """Return the cases by which a headline counts more or fewer passes after the night than before it.
 
         What is fixed or broke is so against the last result before the night. A case that was lost counts as
         no pass, and as one again once it is measured; where its whole device was lost, what was known before
-        stands. A case that was not planned before the night counts for nothing.
+        stands, up to the age from which it is silent. ``dropped`` are the cases that nobody plans any more.
         """
         rows = self._rows(case_keys)
         (known, now), (before, then) = (self._standing(rows, stop) for stop in (self.stop, self.first))
         (planned, shown), (earlier, was) = (self._headline(rows, stop) for stop in (self.stop, self.first))
         now, then, both = now & known, then & before, planned & earlier
         lost, found = now & ~shown, then & ~was
+        gone = self._rows(dropped)
         hits = {
-            "broke": then & ~now,
-            "fixed": before & now & ~then,
-            "measured again": (found & ~lost) | (now & ~before),
-            "no longer measured": lost & ~found,
+            "broke": rows[both & then & ~now],
+            "fixed": rows[both & before & now & ~then],
+            "measured again": rows[both & ((found & ~lost) | (now & ~before))],
+            "no longer measured": rows[both & lost & ~found],
+            "new and passing": rows[planned & ~earlier & shown],
+            "no longer planned": gone[np.logical_and(*self._headline(gone, self.first))],
         }
-        places = {kind: rows[np.flatnonzero(both & hit)].tolist() for kind, hit in hits.items()}
-        return {kind: tuple(self.history.cases[row] for row in found) for kind, found in places.items()}
+        return {kind: tuple(self.history.cases[row] for row in hit.tolist()) for kind, hit in hits.items()}
 
     def _rows(self, case_keys: Iterable[str]) -> Integers:
         places = (self.history.number_of(key) for key in case_keys)
@@ -79,12 +91,19 @@ class Night:
         return self._at_last(rows, self.history.said[rows, :stop])
 
     def _headline(self, rows: Integers, stop: int) -> tuple[Bits, Bits]:
-        """The same, where what was planned and lost on a device that said something is known not to pass."""
-        heard = np.array(
-            [self._heard[self.history.cases[row].device][:stop] for row in rows.tolist()], np.bool_
-        )
+        """The same, where what was planned and lost on a device that said something is known not to pass.
+
+        Nothing passes on a device that was silent then.
+        """
+        days = np.array([each.date for each in self.history.snapshots[:stop]], "datetime64[D]")
+        devices = [self.history.cases[row].device for row in rows.tolist()]
+        heard = np.array([self._heard[device][:stop] for device in devices], np.bool_)
+        least = days[-1:] - np.timedelta64(int(STALE_AFTER_S / DAY_S), "D")
+        fresh = {device: (days[told[:stop]] >= least).any() for device, told in self._heard.items()}
         planned = self.history.status[rows, :stop] != NOTHING_PLANNED
-        return self._at_last(rows, self.history.said[rows, :stop] | (planned & heard.reshape(planned.shape)))
+        known = self.history.said[rows, :stop] | (planned & heard.reshape(planned.shape))
+        ever, passed = self._at_last(rows, known)
+        return ever, passed & np.array([fresh[device] for device in devices], np.bool_)
 
     @cached_property
     def _heard(self) -> dict[str, Bits]:

@@ -15,7 +15,7 @@ from torchgauge.dashboard.pages.compatibility import CompatibilityPage, compatib
 from torchgauge.dashboard.pages.device_history import rows_of
 from torchgauge.dashboard.pages.device_means import mean_change, speedups
 from torchgauge.dashboard.pages.failure_groups import failure_groups
-from torchgauge.dashboard.pages.night import Night
+from torchgauge.dashboard.pages.night import GAINS, Night
 from torchgauge.dashboard.pages.performance import PerformancePage, notes_of, performance_page
 from torchgauge.dashboard.pages.reason import reason_of
 from torchgauge.dashboard.pages.views import INDUCTOR, OVER, Readers, views
@@ -61,6 +61,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "tally": tally(entries),
         "silent": latest.silent,
         "changed": _changed(context),
+        "difference": sum(GAINS[kind] * len(members) for kind, members in context.changed.items()),
         "latency": mean_change([each for each in entries if each.shown["run_id"] in runs], context),
         "devices": sorted(devices, key=lambda line: not line["late"]),
         "unfinished": [info for info in context.runs if info.condition or not info.published],

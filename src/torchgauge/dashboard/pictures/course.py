@@ -37,7 +37,8 @@ class Course:
     """The layers over ``snapshots``, bottom first.
 
     The last layer, :data:`LOST`, has by device as many cases as it planned last, since its first result in
-    the snapshots in which nothing was said of any of them, whether they were lost or nothing ran. ``silent``
+    the snapshots in which nothing was said of any of them, whether they were lost or nothing ran. Where
+    a device measured another build of the day alone, it keeps these results. ``silent``
     are these devices by place, and ``lost`` the places without a device that said something. ``releases``
     are places at which another release of torch begins, with its name.
     """
@@ -66,9 +67,14 @@ def course_of(history: History, rows: Sequence[int]) -> Course:
     status, counted = history.status[rows].copy(), history.counted[rows]
     lost, silent = np.zeros(status.shape[1], np.int64), dict[int, tuple[str, ...]]()
     devices = [history.cases[row].device for row in rows]
+    dates = np.array([snapshot.date for snapshot in history.snapshots])
     for device in dict.fromkeys(devices):
         own = np.array([each == device for each in devices])
         planned, said = (status[own] != NOTHING_PLANNED).sum(axis=0), history.said[rows][own].any(axis=0)
+        for place in np.flatnonzero(~said & (planned == 0)).tolist():
+            if len(same := np.flatnonzero(said & (dates == dates[place]))):
+                status[own, place], counted[own, place] = status[own, same[-1]], counted[own, same[-1]]
+                said[place] = True
         gone = ~said & ((planned > 0) | np.maximum.accumulate(said))
         status[np.ix_(own, gone)] = NOTHING_PLANNED
         for place in np.flatnonzero(gone).tolist():
