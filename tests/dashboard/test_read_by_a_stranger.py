@@ -13,7 +13,7 @@ from store_builder import CPU, EAGER, INDUCTOR, NOW, RunBuilder, result, timings
 
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.pages import number_text
-from torchgauge.records import Case
+from torchgauge.records import Case, Modifier, Status, Workload
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +101,31 @@ def test_every_square_of_the_compact_view_is_under_its_head(address: str, browse
     )
     page.close()
     assert len(set(widths)) == 1
+
+
+def test_a_phone_shows_whole_names_and_marks(tmp_path: Path, serve: Any, browser: Any) -> None:
+    """Nothing hovers there; where a row is one line, the name is a title and the marks are in the tip."""
+    name, run = "vit_base_patch16_siglip_gap_512_in21k", RunBuilder("only", NOW - 60)
+    for configuration in (EAGER, INDUCTOR):
+        case = Case(Workload("huggingface", name), configuration, CPU)
+        result(run, case, Status.ERROR, modifiers=(Modifier.FLAKY, Modifier.DEGRADED), reason="by hand")
+    run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    for view in ("compatibility.html", "performance.html"):
+        page.goto(serve(tmp_path / "site") + view)
+        cut = page.evaluate(
+            "() => [...document.querySelectorAll('.matrix tbody :is(th, td, td a, td small)')].filter("
+            "(each) => each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight + 1)"
+            ".map((each) => each.outerHTML)"
+        )
+        assert not [each for each in cut if not each.startswith("<small")], view
+        assert page.locator("tbody th a").get_attribute("title") == f"huggingface/{name}"
+    page.close()
+
+
+def test_the_signs_of_the_compact_view_are_explained(first: Path) -> None:
+    """Where the letters are, too."""
+    assert "Compact view: + better, \N{MINUS SIGN} worse, \N{MIDDLE DOT} a pass without" in words(
+        first / "performance.html"
+    )

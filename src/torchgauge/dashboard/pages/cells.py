@@ -16,6 +16,9 @@ from torchgauge.records import Status, Workload
 from torchgauge.results import units
 from torchgauge.results.hostile_text import brief
 
+CUT = 30
+"""Characters of a name that may be cut where its row is one line."""
+
 NOT_PLANNED = "<td class=z>\N{EN DASH}"
 """The cell of a combination that nobody planned."""
 
@@ -51,8 +54,10 @@ def row_head(workload: Workload, *, comparable: bool = True) -> Markup:
         ' <span class="tag" title="The workers built different models: their realised hashes differ">'
         "built differently: not comparable</span>"
     )
+    name = f"{workload.suite}/{workload.model}"
+    title = f' title="{escaped(name)}"' if len(name) > CUT else ""
     return Markup(  # noqa: S704
-        f'<th scope="row"><a href="{href}">'
+        f'<th scope="row"><a href="{href}"{title}>'
         f"{escaped(workload.suite)}/<wbr>{escaped(workload.model)}</a> "
         f'<span class="variant">{escaped(workload.variant)}</span>'
         f"{'' if comparable else built}</th>"
