@@ -298,13 +298,13 @@ LIVE: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "a chosen baseline": (
         "performance-latency.html?base=BASE",
-        "main:has(td i:text('baseline')):has([data-baseline]:text('you chose'))",
+        "main:has(td i:text('baseline')):has([data-baseline]:text('the chosen column'))",
         ("unsteady", "unchecked"),
     ),
     "a query": ("performance-latency.html?q=latency>1s", "tr[data-means]:not(:has-text('±'))", ()),
     "marks queried": (
         "performance-latency.html?q=unsteady",
-        "tr[data-means] td:text('no number')",
+        "tr[data-means]:has-text('\N{EN DASH}'):not(:has-text('\N{PLUS-MINUS SIGN}'))",
         ("about 1,900",),
     ),
     "sorted by a column": ("performance-latency.html?sort=-BASE", "[aria-sort]", ("about 1,900",)),

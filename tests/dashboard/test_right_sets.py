@@ -289,7 +289,7 @@ def test_a_mean_over_nothing_says_what_it_leaves_out(edges: Path) -> None:
 def test_what_a_mean_counts_and_leaves_out_has_one_unit(edges: Path) -> None:
     """Cases, of which a workload has one per configuration."""
     front = words(edges / "index.html")
-    assert re.search(r"since the previous run \(6 cases of 2 workloads; 2 toy, 2 unsteady left out\)", front)
+    assert re.search(r"since the previous run \(7 cases of 3 workloads; 2 toy, 2 unsteady left out\)", front)
 
 
 def test_a_second_build_of_a_night_hatches_no_other_device(edges: Path) -> None:
