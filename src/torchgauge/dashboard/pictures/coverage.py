@@ -27,8 +27,8 @@ METHOD = (
     "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of planned "
     "cases, stacked by status. Degraded, unchecked and other-model results are drawn apart from the "
     "passes. A hatched part has no results, because a nightly run was lost or did not start; it counts the "
-    "cases that the device planned last. A device that measured another build of the day keeps those results. "
-    "A dashed line marks the first snapshot of another release of torch."
+    "cases that the device planned last. A device that measured another build of the day keeps those "
+    "results. A dashed line marks the first snapshot of another release of torch."
 )
 
 
