@@ -211,7 +211,7 @@ QUIET_WAIT = click.option(
     "--quiet-wait",
     metavar="SECONDS",
     type=FiniteRange(0.0),
-    help="extra seconds per group of cases to wait for a quiet machine (default: 10)",
+    help="extra seconds in which a run waits for a quiet machine (default: 10)",
 )
 
 PREFETCH = click.option(
