@@ -287,7 +287,7 @@ def test_another_commit_is_named_and_part_of_the_digest(
     monkeypatch.setattr(torchbench_checkout, "COMMIT", first)
     assert SUITE.notes == ()
     (tmp_path / "utils" / "__init__.py").write_text("changed = True\n", encoding="utf-8")
-    assert "changed files" in SUITE.notes[0]
+    assert "has changes" in SUITE.notes[0]
     fake_torchbench.commit(tmp_path)
     assert SUITE.digest != before
 
