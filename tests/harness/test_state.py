@@ -115,3 +115,30 @@ def test_the_back_end_that_is_wrong_is_named(rows: Rows, mode: str, model: str) 
     row = rows[f"{model} broken {mode}"]
     assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
     assert row.reason.startswith(WRONG[mode][model])
+
+
+VIEWS = """import torch
+
+IMAGES = torch.rand(8, 1 << 19)
+SHOWN = [IMAGES[number % 8] for number in range(4000)]
+
+
+class Reads(torch.nn.Module):
+    def forward(self, x):
+        return x + SHOWN[3][:64]
+
+
+def reads():
+    return Reads(), (torch.randn(8, 64),)
+"""
+"""A program that holds 8 GiB if each of its views is counted, and 16 MiB of memory."""
+
+
+def test_equal_views_of_one_tensor_are_copied_once(make_sandbox: Callable[[], Any]) -> None:
+    """LearningToPaint of TorchBench holds 2,000 images 100 times; all were copied, and its cases were `oom`."""
+    box = make_sandbox()
+    file = box.store_path.with_name("mine.py")
+    file.write_text(VIEWS, encoding="utf-8")
+    limited = ("--memory-limit", "2500M", "--no-memory-probe", "--no-fallback-check")
+    done = box.measure(str(file), "--device", "cpu", "--config", "eager", "--mode", "inference", *limited)
+    assert [(row.status, row.reason) for row in box.rows()] == [(Status.PASS, "")], done.stderr[-4000:]

@@ -177,12 +177,16 @@ def heap_counter() -> Callable[[], int] | None:
     return in_use if counted else None
 
 
-def fits(count: float) -> bool:
-    """Return whether ``count`` bytes are free on the host; True if the system does not report free memory."""
+def fits(count: float, limit: float | None = None) -> bool:
+    """Return whether ``count`` bytes are free on the host, and below ``limit`` if there is one.
+
+    If the system does not report free memory, the limit alone decides.
+    """
     try:
-        return count < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
-        return True
+        free = None
+    return all(count < room for room in (free, limit) if room is not None)
 
 
 def _below(value: Any) -> Iterable[Any]:

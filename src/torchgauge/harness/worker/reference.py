@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchgauge.harness.worker.memory import fits
+from torchgauge.harness.worker.memory import fits, model_bytes, tensor_bytes
 from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import untie
@@ -22,6 +22,8 @@ from torchgauge.suites.suite import HOST, BuiltWorkload
 
 COPIES = 8
 """A float64 training observation holds about eight copies of the parameters at eight bytes each."""
+STATE_COPIES = 8
+"""Of tensors in attributes it holds four copies, at twice the bytes: live, to restore, before and after."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,18 @@ class DrawWatch(TorchDispatchMode):  # type: ignore[misc]
 
 
 def float64_reference(
-    built: BuiltWorkload, workload: Workload, scenario: Any, on_host: bool, *, untied: bool = False
+    built: BuiltWorkload,
+    workload: Workload,
+    scenario: Any,
+    on_host: bool,
+    *,
+    untied: bool = False,
+    limit: float | None = None,
 ) -> Reference:
-    """Run the reference of ``workload``; says in ``name`` which one it is.
+    """Run the reference of ``workload``, whose ``name`` tells what it is.
 
-    Its parameters are ``untied`` where the device's are.
+    Its parameters are ``untied`` where the device's are. There is no float64 run if it needs more memory than
+    is free, or more than ``limit`` bytes.
     """
     own, host, eager_of = getattr(scenario, "reference", None), None, Reference.eager_of
     if own is not None:
@@ -96,7 +105,9 @@ def float64_reference(
         return observe(dtype, later=later)[0]
 
     reference = Reference(alone, None, host, drew, eager_of, again=again)
-    if not fits(sum(p.numel() for p in built.module.parameters()) * 8 * COPIES / 0.8):
+    parameters = sum(each.numel() for each in built.module.parameters())
+    state = max(0, tensor_bytes(built.module) - model_bytes(built.module))
+    if not fits((parameters * 8 * COPIES + state * STATE_COPIES) / 0.8, limit):
         return replace(reference, name=f"{alone}: a float64 copy does not fit in memory")
     try:
         fp64, drew = observe(torch.float64)

@@ -362,7 +362,14 @@ class TorchChecks:
             for state in self.run_.live:
                 state.facts[FACT] = told(names)
         on_host = self._on_host() and not self.run_.memory_format
-        return float64_reference(self.built, self.workload, self.scenario, on_host, untied=untied)
+        return float64_reference(
+            self.built,
+            self.workload,
+            self.scenario,
+            on_host,
+            untied=untied,
+            limit=self.settings.memory_limit_bytes,
+        )
 
     def _on_host(self) -> bool:
         return bool(self.session.torch_device.type == HOST)

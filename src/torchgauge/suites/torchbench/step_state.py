@@ -131,6 +131,7 @@ class Snapshot:
         self._lent: list[tuple[str, torch.Tensor]] = []
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
         self._arrays: list[tuple[str, Any, Any]] = []
+        self._views: set[Any] = set()
         self._generators: list[tuple[str, Any, Any]] = []
         self._walk(root, model)
         if isinstance(model, nn.Module):
@@ -480,6 +481,11 @@ class Snapshot:
             return
         if any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride())):  # noqa: B905
             return
+        if tensor._base is not None and not tensor.requires_grad:  # a program may hold 100,000 equal views
+            view = (id(tensor._base), tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
+            if view in self._views:
+                return
+            self._views.add(view)
         if path in self.tensors:  # keys that are no names, such as tensors, have none of their own
             path = f"{path}#{len(self.tensors)}"
         self.tensors[path] = tensor
