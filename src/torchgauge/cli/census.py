@@ -73,7 +73,7 @@ def _static(options: dict[str, Any]) -> None:
         if each.torch_type is None:
             raise UsageError(
                 f"device {name!r} has no torch device type",
-                hint="pass a device with a torch device type, such as cpu",
+                hint="pass a device of torch; torchgauge devices lists them",
             )
         found.append(static_census(there.path, each.torch_type))
     for census in found:
