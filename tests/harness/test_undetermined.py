@@ -42,7 +42,7 @@ def drawing(make_sandbox: Callable[[], Any]) -> Rows:
         ("top_of_equal_scores", "rounding decides out.places in"),
         ("masks_near_scores", "rounding decides out.mask in"),
         ("masks_many_scores", "rounding decides out.mask in"),
-        ("counts_near_scores", "rounding decides out.masked in 1 place"),
+        ("counts_near_scores", "rounding decides out.masked in 1 element"),
         ("finds_near_scores", "the shape of out.places, which is unchecked"),
         ("finds_a_mode", "rounding decides out.places in"),
         ("highest_of_equal_sums", "rounding decides out.places in"),
