@@ -44,7 +44,7 @@ DECIDING = (8, 100)
 """Smallest and largest number of the ratios that decide."""
 REPEATED = 16
 """Maximum number of timed steps with repeated inputs in such a ratio: code may compute in some of them."""
-LEAD, LONG_LEAD = (1000, 0.005), (5000, 0.125)
+LEAD, LONG_LEAD = (1000, 0.02), (5000, 0.125)
 """Maximum number of steps before these with the same inputs, and seconds that they take at the sampled time.
 
 Code may remember after some calls. The number is fixed before: calls that still compute, or other work on the
