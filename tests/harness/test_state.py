@@ -135,7 +135,7 @@ def reads():
 
 
 def test_equal_views_of_one_tensor_are_copied_once(make_sandbox: Callable[[], Any]) -> None:
-    """LearningToPaint of TorchBench holds 2,000 images 100 times; copies of all were `oom`."""
+    """TorchBench's LearningToPaint holds 2,000 images 100 times: a copy of each view ended in `oom`."""
     box = make_sandbox()
     file = box.store_path.with_name("mine.py")
     file.write_text(VIEWS, encoding="utf-8")

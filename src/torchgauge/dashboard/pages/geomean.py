@@ -47,7 +47,7 @@ def why_out(entry: Entry, metric: str) -> str:
 
 
 def toy(entry: Entry) -> str:
-    """``toy`` for a toy, which is in no mean: it exercises the way to a number, and is all overhead."""
+    """Return ``toy`` for a toy, which is in no mean because its time is all overhead; else an empty text."""
     return TOYS.name if entry.workload.suite == TOYS.name else ""
 
 

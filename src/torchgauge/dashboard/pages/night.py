@@ -91,15 +91,16 @@ class Night:
         return self._at_last(rows, self.history.said[rows, :stop])
 
     def _headline(self, rows: Integers, stop: int) -> tuple[Bits, Bits]:
-        """The same, where what was planned and lost on a device that said something is known not to pass.
+        """Return where a headline counts a case as planned, and where it counts it as passed.
 
-        Nothing passes on a device that was silent then.
+        A planned case that was lost does not pass if its device has other results; on a silent device none
+        passes.
         """
         days = np.array([each.date for each in self.history.snapshots[:stop]], "datetime64[D]")
         devices = [self.history.cases[row].device for row in rows.tolist()]
         heard = np.array([self._heard[device][:stop] for device in devices], np.bool_)
         least = days[-1:] - np.timedelta64(int(STALE_AFTER_S / DAY_S), "D")
-        fresh = {device: (days[told[:stop]] >= least).any() for device, told in self._heard.items()}
+        fresh = {device: (days[nights[:stop]] >= least).any() for device, nights in self._heard.items()}
         planned = self.history.status[rows, :stop] != NOTHING_PLANNED
         known = self.history.said[rows, :stop] | (planned & heard.reshape(planned.shape))
         ever, passed = self._at_last(rows, known)

@@ -150,7 +150,7 @@ def lack_of(name: str, edge: Edge, status: Status) -> Lack:
 
 
 def group_of(caption: str, found: Iterable[Ratio | Lack]) -> RatioGroup:
-    """What was ``found`` in order, least first, with the mean of the ratios where there are three."""
+    """Return what was ``found``, least first, with the mean of the ratios if there are three or more."""
     both = list(found)
     ratios = sorted(
         (each for each in both if isinstance(each, Ratio)), key=lambda each: (each.ratio, each.name)

@@ -23,7 +23,7 @@ from torchgauge.suites.suite import HOST, BuiltWorkload
 COPIES = 8
 """A float64 training observation holds about eight copies of the parameters at eight bytes each."""
 STATE_COPIES = 8
-"""Of tensors in attributes it holds four copies, at twice the bytes: live, to restore, before and after."""
+"""It holds four copies of tensors in attributes, of twice the bytes: live, to restore, before and after."""
 
 
 @dataclass(frozen=True)
