@@ -212,8 +212,11 @@ class GitHost:
             key: value for key, value in os.environ.items() if not key.startswith(("GITHUB_", "GIT_", "ACT_"))
         }
         home = {"HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache")}
+        # act ends with "concurrent map read and map write" now and then, where jobs in parallel look up local
+        # actions (nektos/act#6055); on one thread of Go no two of them are inside the map at once
+        one_thread = {"GOMAXPROCS": "1"}
         # each job's own folder: shards that are on several machines elsewhere share the simulated device here
-        return {**kept, **home, "CI": "true", "TORCHGAUGE_LEASES": "torchgauge-leases"}
+        return {**kept, **home, **one_thread, "CI": "true", "TORCHGAUGE_LEASES": "torchgauge-leases"}
 
 
 def _job(number: int, name: str, attempt: int, data: bytes) -> dict[str, Any]:
