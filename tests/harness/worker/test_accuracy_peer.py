@@ -1,7 +1,7 @@
 """Where our verdict and that of PyTorch's own runner differ, one smallest example each, and who is right.
 
 ``torch._dynamo.utils.same`` of the installed torch is called for real, through the script that compares both
-over whole models (``benchmarks/accuracy_peer.py``). ``docs/method.md`` has the list in words.
+over whole models (``benchmarks/accuracy_peer.py``). ``docs/method.md`` has the main ones in words.
 """
 
 from __future__ import annotations

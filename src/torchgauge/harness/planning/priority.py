@@ -3,8 +3,8 @@
 The value of a case is its tier times its need: never measured, or not lately, or ended otherwise than
 expected. A further group of a family, or of a suite and mode, adds less than the one before. Groups are taken
 by value for each expected second (greedy, which is right to a constant factor for gains that only diminish:
-Khuller, Moss and Naor 1999), so what a run left out is worth more in the next. Every number of it is in
-``docs/method.md``.
+Khuller, Moss and Naor 1999), so what a run left out is worth more in the next. ``docs/method.md`` has
+the rule in words.
 """
 
 from __future__ import annotations
