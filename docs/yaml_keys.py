@@ -83,91 +83,67 @@ RECIPES = {
 KINDS = (
     Kind(
         "torchgauge.yml",
-        "Settings of continuous integration: see [how to set up a nightly](../how-to/set-up-nightly.md). "
-        "Read by every command of `torchgauge ci`.",
+        "Settings of continuous integration for all commands of `torchgauge ci`. See "
+        "[set up a nightly run](../how-to/set-up-nightly.md).",
         (ConfigFields,),
     ),
     Kind(
         "Suites",
-        "Models of a suite: see [how to add a suite](../how-to/write-a-plugin.md#add-a-suite).",
+        "Models of a suite (a named set of models). See "
+        "[add a suite](../how-to/write-a-plugin.md#add-a-suite).",
         (SuiteFields[AnyRecipe], *RECIPES),
     ),
     Kind(
         "Expectations",
-        "Expected failures of a device: see "
+        "Expected failures of a device. See "
         "[declare expected failures](../how-to/triage-failures.md#declare-expected-failures).",
         (DeviceFields,),
     ),
     Kind(
         "Tolerances",
-        "Tolerances of the accuracy check: see [method](../method.md#tolerances).",
+        "Tolerances of the accuracy check. See [method](../method.md#tolerances).",
         (ToleranceFields,),
     ),
     Kind(
-        "Operators",
-        "Operators of the smoke tier of the suite `ops`, and operators that are not judged.",
-        (OpsFields,),
-    ),
-    Kind(
-        "Install",
-        "Packages of the suites: `suites/data/install.yaml`; see "
-        "[how to install a suite](../how-to/torchbench.md#install-packages).",
-        (InstallFile,),
-    ),
-    Kind(
-        "Conflicting packages",
-        "Packages that break other packages: `suites/data/conflicts.yaml`.",
-        (ConflictFile,),
-    ),
-    Kind(
         "Configurations",
-        "Configurations (backend, options and threads) of your own: see "
-        "[how to name one](../how-to/choose-a-backend.md#name-a-configuration-of-your-own). "
-        "Read by `--config-file`.",
+        "Your own configurations (backend, options and threads) for `--config-file`. See "
+        "[name a configuration](../how-to/choose-a-backend.md#name-a-configuration-of-your-own).",
         (ConfigurationFile,),
     ),
     Kind(
         "Builds",
-        "An ordered list of builds: see [how to find a regression](../how-to/find-a-regression.md). "
-        "Read by `torchgauge bisect`.",
+        "Builds of torch for `torchgauge bisect`. See [find a regression](../how-to/find-a-regression.md).",
         (BuildsFields,),
     ),
     Kind(
         "Policy",
-        "Tolerances of comparisons and gates: see "
-        "[how to gate a change](../how-to/gate-a-repository.md#policy). "
-        "Read by `--policy`.",
+        "Tolerances of comparisons, for `--policy`. See "
+        "[gate a repository](../how-to/gate-a-repository.md#policy). For each key, the narrowest entry "
+        "applies.",
         (EntryFields,),
     ),
     Kind(
         "Claims",
-        "Published statements to check: see "
-        "[how to check one](../how-to/read-the-dashboard.md#check-a-published-claim).",
+        "Claims are published statements that torchgauge checks with results of a store. See "
+        "[check a claim](../how-to/read-the-dashboard.md#check-a-published-claim).",
         (ClaimFileFields,),
     ),
     Kind(
-        "Scorecard",
-        "PyTorch's proposed quality levels: `src/torchgauge/results/scorecard/data/scorecard.yaml`.",
-        (ScorecardFile,),
-    ),
-    Kind(
         "Declarations",
-        "Facts about a device that no measurement shows: see "
-        "[how to score a device](../how-to/check-a-device.md#score-by-pytorchs-quality-levels). "
-        "Read by `torchgauge results scorecard`.",
+        "Facts about a device that cannot be measured, for `torchgauge results scorecard`. See "
+        "[score a device](../how-to/check-a-device.md#score-by-pytorchs-quality-levels).",
         (DeclarationFile,),
     ),
-    Kind(
-        "Verified adapters",
-        "The last run of each adapter on hardware: `src/torchgauge/devices/verified.yaml`.",
-        (VerifiedFile,),
-    ),
-    Kind(
-        "Upstream names",
-        "Names of PyTorch's runners: `src/torchgauge/results/interchange/data/upstream.yaml`.",
-        (UpstreamNames,),
-    ),
 )
+OWN_FILES = {
+    "suites/data/ops.yaml": OpsFields,
+    "suites/data/install.yaml": InstallFile,
+    "suites/data/conflicts.yaml": ConflictFile,
+    "results/scorecard/data/scorecard.yaml": ScorecardFile,
+    "results/interchange/data/upstream.yaml": UpstreamNames,
+    "devices/verified.yaml": VerifiedFile,
+}
+"""Files below ``src/torchgauge`` that no user writes: comments at their top describe their keys."""
 
 
 def yaml_files() -> str:
@@ -175,18 +151,26 @@ def yaml_files() -> str:
     page = _Page(tomllib.loads(MEANINGS.read_text(encoding="utf-8")))
     parts = [
         "# YAML files\n",
-        "torchgauge refuses a file with an unknown or repeated key, an anchor, a tag or a wrong type. The",
-        "message contains file, line and similar key names. Keys are optional unless **required**; a boolean",
-        "is `false` by default. In headings, `[]` is an entry of a list, and `NAME` a key of your choice.\n",
+        "torchgauge refuses a file with an unknown or repeated key or a wrong type. The message contains",
+        "file and line. Anchors and tags of YAML are refused too.\n",
+        "In the tables:\n",
+        "- A key is optional unless it is **required**.",
+        "- A boolean is `false` by default.",
+        "- In headings, `[]` is an entry of a list, and `NAME` a key of your choice.\n",
         *(text for kind in KINDS for text in page.kind(kind)),
+        "## Files of torchgauge itself\n",
+        "Users write none of these files. Comments at the top of each file describe its keys.\n",
+        *(f"- `src/torchgauge/{path}`" for path in OWN_FILES),
+        "",
     ]
     page.refuse_unused()
     return "\n".join(parts)
 
 
 def structures() -> set[str]:
-    """Names of all structures that the page describes."""
-    tops = (inspect.type_info(top) for kind in KINDS for top in kind.structures)
+    """Names of all structures that the page or the comments of a data file describe."""
+    pages = (top for kind in KINDS for top in kind.structures)
+    tops = (inspect.type_info(top) for top in (*pages, *OWN_FILES.values()))
     return {_name(structure) for top in tops for _, structure in _structures(top)}
 
 

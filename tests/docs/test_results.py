@@ -50,7 +50,7 @@ def test_the_page_is_made_from_the_data() -> None:
         ("{figure: a}", "a: one value, or one for each column"),
         ("{figure: a, values: [1, 2]}", "a: one value, or one for each column"),
         ("{figure: a, value: 1, machine: nowhere}", "unknown machine 'nowhere'"),
-        (f"{{figure: a, value: 1, note: {'a ' * 26}}}", "note of more than 25 words"),
+        (f"{{figure: a, value: 1, note: {'a ' * 21}}}", "note of more than 20 words"),
     ],
 )
 def test_an_entry_that_breaks_a_rule_is_refused(entry: str, problem: str) -> None:

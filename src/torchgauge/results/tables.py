@@ -58,24 +58,24 @@ _RUN = required("run_id", STRING, "id of the run")
 _CASE_KEYS = (
     _RUN,
     required("case_id", STRING, "readable id of the case"),
-    required("case_key", STRING, "sixteen hex digits, equal across runs"),
+    required("case_key", STRING, "id of the case that joins tables, sixteen hex digits"),
 )
 _WORKLOAD = (
     required("suite", STRING, "name of the suite"),
     required("model", STRING, "name of the model"),
-    required("mode", STRING, "inference, training or generate"),
+    required("mode", STRING, "`inference`, `training` or `generate`"),
     required("dtype", STRING, "element type of the computation"),
     required("batch", INTEGER, "batch size, items"),
-    required("size", STRING, "size profile of the workload"),
-    required("shape", STRING, "further sizes, a JSON object"),
+    required("size", STRING, "`small` or `full`"),
+    required("shape", STRING, "further sizes of the input, JSON"),
     required("seed", INTEGER, "random seed"),
-    required("weights", STRING, "`random`, or `pretrained` as the library publishes them"),
-    required("declared_hash", STRING, "hash of the planned workload"),
+    required("weights", STRING, "`random` or `pretrained`"),
+    required("declared_hash", STRING, "hash of the planned model and sizes"),
 )
 _EXECUTION = (
     required("configuration", STRING, "name of the configuration"),
-    required("backend", STRING, "`eager` or the dynamo backend"),
-    required("device", STRING, "name of the device plugin"),
+    required("backend", STRING, "`eager` or the backend of `torch.compile`"),
+    required("device", STRING, "name of the device, such as `cuda`"),
     required("device_index", INTEGER, "index of the device"),
 )
 _WHEN = (
@@ -83,48 +83,48 @@ _WHEN = (
     Column("started_at", TIME, "start of the case, UTC"),
 )
 _WHERE = (
-    Column("environment_id", STRING, "key of `environments`"),
+    Column("environment_id", STRING, "key of the row in `environments`"),
     Column("torch_version", STRING, "torch version of the environment"),
 )
 
 RESULTS = Table(
     "results",
-    "one planned case of one run",
+    "one case (a model in one configuration on one device) of one run",
     (
         *_CASE_KEYS,
         *_WORKLOAD,
         *_EXECUTION,
         Column("configuration_options", STRING, "options of the backend, JSON"),
         Column("configuration_env", STRING, "environment variables of the configuration, JSON"),
-        Column("configuration_compile", STRING, "mode, dynamic, fullgraph and memory format, JSON"),
-        Column("configuration_pinning", STRING, "interop threads, CPUs and NUMA node, JSON"),
+        Column("configuration_compile", STRING, "arguments of `torch.compile` and memory format, JSON"),
+        Column("configuration_pinning", STRING, "CPUs, NUMA node and interop threads, JSON"),
         Column("threads", INTEGER, "CPU threads of the configuration"),
-        required("status", STRING, "one of the ten statuses"),
-        required("phase", STRING, "last phase of the case"),
-        Column("cause", STRING, "specific cause of the status"),
-        Column("reason", STRING, "reason of the status"),
-        Column("expected", STRING, "status that the data file expects"),
+        required("status", STRING, "[status](statuses.md), such as `pass`"),
+        required("phase", STRING, "last [phase](statuses.md#phases) of the case"),
+        Column("cause", STRING, "[cause](statuses.md#causes) of the status"),
+        Column("reason", STRING, "reason of the status, in words"),
+        Column("expected", STRING, "status that a file of expected failures declares"),
         required("unexpected", BOOLEAN, "whether the status differs from the expected status"),
-        required("modifiers", STRINGS, "modifiers, such as `degraded`"),
+        required("modifiers", STRINGS, "[remarks](statuses.md#modifiers) on the result, such as `unsteady`"),
         Column("error_type", STRING, "type of the exception"),
         Column("error_message", STRING, "message of the exception"),
         Column("error_frame", STRING, "first frame inside torch or the backend"),
-        Column("missing_op", STRING, "missing operator"),
-        Column("fingerprint", STRING, "hash of the failure"),
+        Column("missing_op", STRING, "operator that the device lacks"),
+        Column("fingerprint", STRING, "hash that equal failures share"),
         Column("traceback", STRING, "traceback of the exception"),
-        Column("realised_hash", STRING, "hash of the built workload"),
+        Column("realised_hash", STRING, "hash of the built model and its inputs"),
         Column("parameters", INTEGER, "number of parameters of the model"),
         Column("buffers", INTEGER, "number of buffer elements of the model"),
         Column("inputs", STRING, "shapes and dtypes of the inputs"),
-        required("realised_notes", STRINGS, "notes of the worker on the model"),
+        required("realised_notes", STRINGS, "remarks on the built model"),
         Column("accuracy_reference", STRING, "reference with which the result was compared"),
         Column("max_abs_error", NUMBER, "largest absolute difference from the reference"),
         Column("rmse", NUMBER, "root mean square error against the reference"),
-        Column("rmse_eager", NUMBER, "root mean square error of eager"),
+        Column("rmse_eager", NUMBER, "`rmse` of eager"),
         Column("rmse_ratio", NUMBER, "`rmse` divided by `rmse_eager`"),
-        Column("eager_spread", NUMBER, "largest difference of two eager runs from one seed"),
+        Column("eager_spread", NUMBER, "largest difference between two eager runs"),
         Column("cosine", NUMBER, "cosine similarity with the reference"),
-        Column("accuracy_detail", STRING, "reason of a missing number, or the deciding tensor"),
+        Column("accuracy_detail", STRING, "deciding tensor, or reason of a missing number"),
         *_WHERE,
         *_WHEN,
         required("duration_s", NUMBER, "wall time of the case, seconds"),
@@ -136,7 +136,7 @@ RESULTS = Table(
         Column("facts", STRING, "further facts, JSON"),
         required("attempt", INTEGER, "number of the attempt, from 1"),
         Column("attempts", STRING, "all attempts if several, JSON"),
-        required("schema_version", INTEGER, "version of the record"),
+        required("schema_version", INTEGER, "version of the format of the record"),
     ),
 )
 
@@ -149,18 +149,18 @@ SUMMARIES = Table(
         *_EXECUTION,
         required("status", STRING, "status of the case"),
         required("metric", STRING, "name of the metric"),
-        required("unit", STRING, "its base unit"),
+        required("unit", STRING, "base unit of the metric"),
         required("better", STRING, "`lower`, `higher` or `neither`"),
         required("n", INTEGER, "number of samples"),
         Column("median", NUMBER, "median of the samples"),
         Column("low", NUMBER, "lower end of the interval of the median"),
-        Column("high", NUMBER, "upper end of that interval"),
+        Column("high", NUMBER, "upper end of the interval of the median"),
         required("confidence", NUMBER, "confidence of the interval"),
         required("method", STRING, "method of the [interval](#intervals)"),
-        Column("provenance", STRING, "clock or counter"),
+        Column("provenance", STRING, "clock or counter that was read"),
         Column("stopped", STRING, "reason why sampling ended"),
         Column("absent", STRING, "reason of a missing number"),
-        Column("realised_hash", STRING, "hash of the built workload"),
+        Column("realised_hash", STRING, "hash of the built model and its inputs"),
         *_WHERE,
         *_WHEN,
     ),
@@ -173,41 +173,39 @@ SAMPLES = Table(
         _RUN,
         required("case_key", STRING, "key of the case"),
         required("metric", STRING, "name of the metric"),
-        Column(
-            "block", INTEGER, "number of the round; samples of one round are paired across configurations"
-        ),
-        required("index", INTEGER, "position in the series, from 0"),
+        Column("block", INTEGER, "number of the round, in which each configuration is timed once"),
+        required("index", INTEGER, "position of the sample, from 0"),
         required("value", NUMBER, "value of the sample"),
     ),
 )
 
 ENVIRONMENTS = Table(
     "environments",
-    "one fact about one environment of one run",
+    "one fact about an environment (machine and software)",
     (
         _RUN,
-        required("environment_id", STRING, "hash of the environment's `identity` facts"),
-        required("device", STRING, "name of the device plugin"),
-        required("key", STRING, "name of the fact; for a note, its position"),
+        required("environment_id", STRING, "hash of all facts of kind `identity`"),
+        required("device", STRING, "name of the device, such as `cuda`"),
+        required("key", STRING, "name of the fact"),
         required("value", STRING, "value of the fact, as JSON"),
-        required("kind", STRING, "`identity` (hashed), `condition` or `note`"),
-        required("observation", INTEGER, "number of the observation in the run, from 0"),
+        required("kind", STRING, "`identity`, `condition` (such as load) or `note`"),
+        required("observation", INTEGER, "when in the run: 0 is first"),
     ),
 )
 
 CALIBRATIONS = Table(
     "calibrations",
-    "one calibration of one device in one run",
+    "one calibration (fixed small measurements of a device) in one run",
     (
         _RUN,
-        required("device", STRING, "name of the device plugin"),
-        required("at", STRING, "`start` or `end` of the shard"),
+        required("device", STRING, "name of the device, such as `cuda`"),
+        required("at", STRING, "`start` or `end` of the run"),
         required("index", INTEGER, "position in the run, from 0"),
         Column("gemm_flops", NUMBER, "FLOP/s of one matrix multiplication"),
         Column("copy_bytes_per_s", NUMBER, "bytes per second of one copy"),
         Column("launch_s", NUMBER, "seconds of one kernel launch"),
         Column("absent", STRING, "reason of a missing number"),
-        Column("node", STRING, "machine, if several measured the run"),
+        Column("node", STRING, "name of the machine, if several measured the run"),
     ),
 )
 
@@ -215,6 +213,18 @@ TABLES: dict[str, Table] = {
     table.name: table for table in (SAMPLES, SUMMARIES, ENVIRONMENTS, CALIBRATIONS, RESULTS)
 }
 """All tables in the order in which they are published: ``results`` last, since it publishes the run."""
+
+
+_PARTS = {
+    "run_id": "The case:",
+    "configuration": "Its configuration:",
+    "status": "Its result:",
+    "error_type": "Its failure:",
+    "realised_hash": "The built model:",
+    "accuracy_reference": "Its accuracy:",
+    "environment_id": "Place, time and process:",
+}
+"""Columns of ``results`` before which the reference begins a new list, with the line above it."""
 
 
 def render_reference() -> str:
@@ -228,10 +238,10 @@ def _render(table: Table) -> str:
     if shared:
         names = ", ".join(f"`{column.name}`" for column in table.columns if column in shared)
         lines += ["", f"As in `results`: {names}."]
-    lines += ["", "| column | type | contents |", "|---|---|---|"]
-    for column in table.columns:
-        if column not in shared:
-            lines.append(
-                f"| `{column.name}` | {column.type}{'?' if column.nullable else ''} | {column.doc} |"
-            )
+    parts = _PARTS if table is RESULTS else {next(c.name for c in table.columns if c not in shared): ""}
+    for column in (each for each in table.columns if each not in shared):
+        if column.name in parts:
+            lines += ["", parts[column.name]] if parts[column.name] else []
+            lines += ["", "| column | type | contents |", "|---|---|---|"]
+        lines.append(f"| `{column.name}` | {column.type}{'?' if column.nullable else ''} | {column.doc} |")
     return "\n".join([*lines, ""])
