@@ -14,13 +14,17 @@ BEGIN, END = "<!-- faults: begin -->\n", "<!-- faults: end -->\n"
 
 
 class Fault(msgspec.Struct, forbid_unknown_fields=True):
-    """One fault: what was seen where it was injected, the tests that do so, and what none does."""
+    """One fault: what was seen where it was injected, the tests that do so, and what none does.
+
+    ``section`` is the heading of the table that begins with the fault.
+    """
 
     number: int
     fault: str
     tests: list[str]
     seen: str = ""
     missing: str = ""
+    section: str = ""
 
 
 def faults() -> list[Fault]:
@@ -28,20 +32,22 @@ def faults() -> list[Fault]:
     return msgspec.yaml.decode((HERE / "catalogue.yaml").read_bytes(), type=list[Fault])
 
 
-def table() -> str:
-    """The table of the page, as Markdown."""
-    lines = ["| number | fault | result |", "|---|---|---|"]
+def tables() -> str:
+    """A table for each section of the page, and a list of what no test does, as Markdown."""
+    lines, missing = [], []
     for fault in faults():
-        missing = f"not tested: {fault.missing}" if fault.missing else ""
-        result = "; ".join(filter(None, [fault.seen, missing]))
-        lines.append(f"| {fault.number} | {fault.fault} | {result} |")
-    return "\n".join(lines) + "\n"
+        if fault.section:
+            lines += ["", f"## {fault.section}", "", "| number | fault | result |", "|---|---|---|"]
+        lines.append(f"| {fault.number} | {fault.fault} | {fault.seen} |")
+        if fault.missing:
+            missing.append(f"- {fault.fault} ({fault.number}): {fault.missing}")
+    return "\n".join([*lines, "", "## Not tested", "", *missing]) + "\n"
 
 
 def written() -> str:
     """The page with the table as it is now."""
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{head}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+    return f"{head}{BEGIN}{tables()}\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":
