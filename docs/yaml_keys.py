@@ -78,7 +78,6 @@ RECIPES = {
     TimmRecipe: "timm",
     HuggingFaceRecipe: "huggingface",
     LanguageModelRecipe: "llm",
-    TorchBenchRecipe: "torchbench",
 }
 KINDS = (
     Kind(
@@ -95,7 +94,7 @@ KINDS = (
     ),
     Kind(
         "Expectations",
-        "Expected failures of a device. See "
+        "Expected failures of a device. A case is one model in one configuration. See "
         "[declare expected failures](../how-to/triage-failures.md#declare-expected-failures).",
         (DeviceFields,),
     ),
@@ -118,8 +117,8 @@ KINDS = (
     Kind(
         "Policy",
         "Tolerances of comparisons, for `--policy`. See "
-        "[gate a repository](../how-to/gate-a-repository.md#policy). For each key, the narrowest entry "
-        "applies.",
+        "[gate a repository](../how-to/gate-a-repository.md#policy). A case is one model in one "
+        "configuration on one device. For each key, the narrowest entry applies.",
         (EntryFields,),
     ),
     Kind(
@@ -136,6 +135,7 @@ KINDS = (
     ),
 )
 OWN_FILES = {
+    "suites/data/torchbench.yaml": TorchBenchRecipe,
     "suites/data/ops.yaml": OpsFields,
     "suites/data/install.yaml": InstallFile,
     "suites/data/conflicts.yaml": ConflictFile,

@@ -34,42 +34,42 @@ if TYPE_CHECKING:
 @sources
 @click.option("--base", metavar="PYTHON", help="Python interpreter of the base (default: torchgauge's own)")
 @click.option("--head", metavar="PYTHON", help="Python interpreter of the head (default: torchgauge's own)")
-@click.option("--base-env", multiple=True, metavar="K=V", help="environment variable of the base")
-@click.option("--head-env", multiple=True, metavar="K=V", help="environment variable of the head")
+@click.option("--base-env", multiple=True, metavar="K=V", help="environment variable of the base; repeatable")
+@click.option("--head-env", multiple=True, metavar="K=V", help="environment variable of the head; repeatable")
 @click.option("--base-config", metavar="NAME", help="configuration of the base, instead of --config")
 @click.option("--head-config", metavar="NAME", help="configuration of the head, instead of --config")
 @click.option("--base-rev", metavar="REVISION", help="commit or branch of your model file, for base")
 @click.option("--head-rev", metavar="REVISION", help="as --base-rev, for head (default: the working tree)")
-@click.option("--control", is_flag=True, help="A/A run: measure head against itself")
-@click.option("--no-control", is_flag=True, help="no A/A pairs")
+@click.option("--control", is_flag=True, help="measure head against itself, to test for false alarms")
+@click.option("--no-control", is_flag=True, help="do not measure head against itself")
 @click.option("--policy", metavar="FILE", help="YAML with tolerances and actions (default: built in)")
 @click.option(
     "--max-launches",
     type=click.IntRange(1),
     default=12,
     show_default=True,
-    help="maximum number of launches",
+    help="maximum number of launches (process starts)",
 )
 @click.option(
     "--max-time",
     type=Seconds(),
-    help="time limit (30m, 2h); after the first, no launch starts that would exceed it",
+    help="time limit, such as 30m",
 )
-@click.option(
-    "--seed", type=int, help="seed for the choice of launch orders, CPUs and A/A pairs (default: random)"
-)
+@click.option("--seed", type=int, help="seed of random choices, such as the order of sides (default: random)")
 @measuring
-@store_option("where results go")
+@store_option("folder of results")
 @click.option(
     "--resume",
     metavar="COMPARISON",
     help="continue this comparison: STORE/comparisons/ID, an id or `latest`",
 )
-@click.option("--estimate", is_flag=True, help="print duration and detectable change; measure nothing")
+@click.option(
+    "--estimate", is_flag=True, help="print the duration and the smallest detectable change; measure nothing"
+)
 @verbosity
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
-    """Measure base and head alternately on one machine and judge whether head is slower.
+    """Measure base (old) and head (new) alternately on one machine, and judge whether head is slower.
 
     Exit codes: 0 decided and not worse, 1 worse, 3 unknown.
 

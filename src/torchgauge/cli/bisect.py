@@ -16,7 +16,7 @@ from torchgauge.errors import UsageError
 @click.command("bisect")
 @click.argument("model", metavar="SUITE/MODEL")
 @click.option("--device", required=True, help="one device: NAME or NAME.INDEX")
-@click.option("--builds", "file", metavar="FILE", help="YAML with the ordered list of builds, oldest first")
+@click.option("--builds", "file", metavar="FILE", help="YAML with the builds, oldest first")
 @click.option("--build", "named", multiple=True, metavar="LABEL=PYTHON", help="a build; repeat, oldest first")
 @click.option("--mode", default="inference", show_default=True, help="inference or training")
 @click.option("--config", default="eager", show_default=True, help="one named configuration")
@@ -29,7 +29,8 @@ from torchgauge.errors import UsageError
 def command(model: str, **options: Any) -> None:
     """Find the build at which SUITE/MODEL became slower or faster.
 
-    The same command continues an interrupted search. Exit codes: 0 found, 1 not reproduced, 3 incomplete.
+    To continue an interrupted search, repeat the command. Exit codes: 0 found, 1 not reproduced, 3
+    incomplete.
 
     Example: torchgauge bisect timm/resnet18 --device DEVICE --builds builds.yaml
     """

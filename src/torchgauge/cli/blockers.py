@@ -12,7 +12,7 @@ from torchgauge.cli.results import STORE
 
 
 @click.command("blockers")
-@click.option("--device", type=CommaList(), default=(), help="device names, comma-separated")
+@click.option("--device", type=CommaList(), default=(), help="device names, such as cuda")
 @STORE
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
 @click.option(
@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Rank operators that a device lacks by the models that each would unblock.
 
-    Reads the rows of `torchgauge ops judge` and of models in the store, and the census of models.
+    Needs results of `torchgauge ops judge` in the store.
 
     Example: torchgauge ops blockers --device DEVICE
     """

@@ -16,12 +16,12 @@ from torchgauge.cli.options import PYTHON
 @click.option("--device", required=True, metavar="D", help="the device")
 @click.option("--out", required=True, metavar="FOLDER", help="new folder, or one to continue")
 @click.option("--budget", type=Seconds(), default="30m", show_default=True, help="time budget")
-@click.option("--parts", type=CommaList(), default=(), help="only these of the parts above (default: all)")
+@click.option("--parts", type=CommaList(), default=(), help="only these parts (default: all)")
 @click.option("--checks", type=CommaList(), default=(), help="only these checks: names, globs or /regex/")
 @click.option("--ops", type=CommaList(), default=(), help="only these operators")
 @click.option("--suites", type=CommaList(), default=(), help="suites (default: toy,timm,huggingface)")
 @click.option("--models", type=CommaList(), default=(), help="only these models")
-@click.option("--threads", type=THREADS, help="CPU threads of each worker (default: torch's)")
+@click.option("--threads", type=THREADS, help="CPU threads of each measuring process (default: torch's)")
 @PYTHON
 @JSON
 def command(
@@ -37,11 +37,12 @@ def command(
     python: str | None,
     as_json: bool,
 ) -> None:
-    """Bring up a device: answer ten questions about it, and write a report and a bundle.
+    """Answer ten questions about a device, and write a report.
 
-    Parts and initial time budgets: identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models
-    180 s; then the remaining cases, collectives (two devices) and all_ops. The same command continues an
-    interrupted bring-up. FOLDER contains report.html, report.md, bundle (for a pull request) and the store.
+    Parts: identity, import, doctor, check, ops, models, collectives, all_ops.
+
+    To continue an interrupted bring-up, repeat the command. FOLDER contains report.html, report.md and
+    the results.
 
     Exit codes: 0 all answers are yes, 1 a fault was found, 2 usage, 3 no device or an unknown answer,
     130 interrupted.

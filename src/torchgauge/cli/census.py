@@ -22,14 +22,14 @@ from torchgauge.counted import counted
     "--device",
     type=CommaList(),
     default=(),
-    help="with --static and --record: device names, comma-separated",
+    help="with --static and --record: device names",
 )
 @click.option("--suite", type=CommaList(), default=(), help="suites (default: all)")
 @click.option("--models", "--model", "models", type=CommaList(), default=(), help="names, globs or /regex/")
 @click.option("--mode", type=CommaList(), default=(), help="inference,training (default: both)")
 @click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: all; with --record: float32)")
 @click.option("--path", "paths", type=CommaList(), default=(), help="eager,compiled (default: both)")
-@click.option("--received", is_flag=True, help="rank operators left after decomposition of composites")
+@click.option("--received", is_flag=True, help="count operators after decomposition of composites")
 @click.option("--top", type=click.IntRange(0), default=30, show_default=True, help="operators shown; 0: all")
 @click.option("--data", metavar="FILE", help="census file (default: the shipped one)")
 @click.option("--out", metavar="FILE", help="with --record: output file; an existing file is extended")
@@ -41,7 +41,7 @@ from torchgauge.counted import counted
 def command(static: bool, record: bool, **options: Any) -> None:
     """Count operators: those that models dispatch, or (--static) that a device has.
 
-    Without --static and --record, the census of --data or the shipped one is shown.
+    Without --static and --record, shows the operators of models that torchgauge knows.
 
     Example: torchgauge ops census --suite timm --mode training --path eager
     """

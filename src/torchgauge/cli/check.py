@@ -15,15 +15,17 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 
 
 @click.command("check", cls=GroupedCommand)
-@click.option("--device", type=CommaList(), default=(), help="device names or NAME.INDEX, comma-separated")
-@click.option("--group", "groups", type=CommaList(), default=(), help="capability groups (default: all)")
+@click.option("--device", type=CommaList(), default=(), help="device names, such as cuda or cuda.1")
+@click.option(
+    "--group", "groups", type=CommaList(), default=(), help="groups of checks, such as stream (default: all)"
+)
 @click.option("--checks", type=CommaList(), default=(), help="only these checks: names, globs or /regex/")
 @click.option("--tier", default="full", show_default=True, help="tier of checks: smoke, standard or full")
 @click.option("--timeout", type=FiniteRange(0.1), help="timeout of one check in seconds (default: 90)")
-@click.option("--threads", type=THREADS, help="CPU threads of each worker (default: torch's)")
+@click.option("--threads", type=THREADS, help="CPU threads of each measuring process (default: torch's)")
 @EXPECTATIONS
 @PYTHON
-@store_option("where results go")
+@store_option("folder of results")
 @click.option("--list", "only_list", is_flag=True, help="list the checks; run nothing")
 @verbosity
 @JSON

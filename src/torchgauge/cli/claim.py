@@ -28,10 +28,8 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--file", "files", multiple=True, metavar="FILE", help="YAML with claims of your own")
 @STORES
 @click.option("--suite", "suites", type=CommaList(), help="suites to check; `all`: every suite of models")
-@click.option("--device", "devices", type=CommaList(), help="devices to check; each gets its own verdict")
-@click.option(
-    "--config", "configurations", type=CommaList(), help="configurations to check; each gets its own verdict"
-)
+@click.option("--device", "devices", type=CommaList(), help="devices to check, each by itself")
+@click.option("--config", "configurations", type=CommaList(), help="configurations to check, each by itself")
 @click.option("--models", type=CommaList(), help="model names, globs or /regex/, instead of the claim's tier")
 @click.option("--tier", type=click.Choice(["smoke", "standard", "full"]), help="tier of models")
 @click.option("--mode", help="inference or training")
@@ -39,7 +37,7 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--size", type=click.Choice(["small", "full"]), help="model size")
 @click.option("--torch", "torch", help="glob over versions of torch (default: the newest)")
 @click.option("--system", help="glob over operating systems, such as Linux")
-@click.option("--machine", help="glob over machine classes")
+@click.option("--machine", help="glob over machines")
 @click.option("--base", metavar="KEY=GLOB,...", help=f"rows that form the base; KEY: {SIDE}")
 @click.option("--head", metavar="KEY=GLOB,...", help="rows that form the head; same KEYs as --base")
 @click.option("--since", callback=since, help="exclude older runs: 2026-08-01, or 90d")
@@ -49,7 +47,7 @@ SIDE = "torch, system, machine, environment, device or configuration"
 def command(words: tuple[str, ...], **options: Any) -> None:
     """Check a published claim against stored results; WORDS are its name or words of its text.
 
-    Runs nothing. Options replace the selection of the claim file.
+    Measures nothing.
 
     Exit codes: 0 supported, 1 refuted, 2 usage, 3 undecided or not measured.
 

@@ -44,8 +44,10 @@ def command(
 ) -> None:
     """Compare RUN_A with RUN_B, or two devices or configurations of one run.
 
-    Prints the speed-up of B over A: above 1 is faster. A run is an id, its beginning or end, `latest` or
-    `latest~1`. Without noise history the verdict is undecided. Use `torchgauge ab` for evidence.
+    Prints the speed-up of B over A: above 1 is faster. A run is an id or its beginning, `latest` or
+    `latest~1`.
+
+    For a reliable verdict, use `torchgauge ab`.
 
     Example: torchgauge compare latest~1 latest
     """

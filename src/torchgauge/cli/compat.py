@@ -38,9 +38,9 @@ FORMS = ("text", "markdown", "csv", "json", "html")
 @click.option("--only-differences", is_flag=True, help="only rows in which devices differ")
 @click.option("--expand", is_flag=True, help="text and markdown: one line per check, dtype or configuration")
 def command(**options: Any) -> None:
-    """Compare what devices can do, from rows of check, ops and run in one or several stores.
+    """Compare what devices can do, from stored results of check, ops and run.
 
-    Runs nothing. Exit codes: 0, or 3 if part of a store could not be read.
+    Measures nothing. Exit codes: 0, or 3 if part of a store could not be read.
 
     Example: torchgauge results compat --devices D1,D2 --format html --out support.html
     """

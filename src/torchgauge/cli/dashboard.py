@@ -24,7 +24,7 @@ def command() -> None:
 @click.command("build")
 @click.argument("stores", nargs=-1, metavar="[STORE]...", callback=named)
 @click.option("--out", default="site", show_default=True, help="the folder of the site")
-@click.option("--now", help="time at which the age of results is computed, ISO 8601 (default: now)")
+@click.option("--now", help="time from which ages of results count, ISO 8601 (default: now)")
 @click.option(
     "--base-url",
     default="",
@@ -35,7 +35,7 @@ def command() -> None:
 def build(stores: tuple[str, ...], out: str, now: str | None, base_url: str, as_json: bool) -> None:
     """Build one site from all STOREs (default: ./torchgauge-results).
 
-    An existing site stays until the new one is complete. A run in several stores counts once.
+    The old site stays until the new one is complete.
 
     Example: torchgauge dashboard build ./torchgauge-results --out site
     """

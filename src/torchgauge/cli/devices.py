@@ -17,7 +17,7 @@ from torchgauge.cli.options import EXECUTOR_OPTION, PYTHON
 @click.option(
     "--import-safety",
     is_flag=True,
-    help="import torch with and without extensions; exit 1 on failure",
+    help="import torch with and without device packages; exit 1 on failure",
 )
 @click.option("--device", default="", help="with --import-safety: only the packages of this device")
 @click.option("--release", metavar="DEVICE", default="", help="take this device out of quarantine")

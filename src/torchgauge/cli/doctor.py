@@ -13,23 +13,24 @@ from torchgauge.cli.options import PYTHON, store_option
 
 
 @click.command("doctor")
-@click.option("--device", help="calibrate this device and judge whether the machine is fit to measure")
+@click.option("--device", help="measure this device and judge whether the machine is fit to measure")
 @PYTHON
-@store_option("store of calibrations")
-@click.option("--threads", type=THREADS, help="CPU threads of the worker (default: torch's)")
+@store_option("store of earlier measurements of the device")
+@click.option("--threads", type=THREADS, help="CPU threads of the measuring process (default: torch's)")
 @click.option(
     "--timeout",
     type=FiniteRange(0.1),
     help="timeout in seconds (default: 120 for the probe, 30 for each part)",
 )
 @click.option("--quick", is_flag=True, help="fewer samples")
-@click.option("--no-calibration", is_flag=True, help="skip calibration")
+@click.option("--no-calibration", is_flag=True, help="do not measure the speed of the device itself")
 @JSON
 def command(**options: Any) -> None:
-    """Print missing software and the commands that install it; exit 3 if a fix is needed.
+    """Print missing software and the commands that install it.
 
-    With --device: calibrate the device, compare with its history in the store, and judge the machine.
-    Exit 0 if it is fit or unknown, 3 if not.
+    With --device, also measure the device and judge whether the machine is fit to measure.
+
+    Exit codes: 0 fit or unknown, 3 a fix is needed.
 
     Example: torchgauge doctor --device DEVICE
     """

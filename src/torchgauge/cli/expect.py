@@ -42,13 +42,13 @@ _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
     "links",
     multiple=True,
     metavar="URL|CLUSTER=URL",
-    help="issue that explains new entries: all of them, or one cluster of `results triage`",
+    help="issue that explains new entries, or those of one cluster of `results triage`",
 )
-@click.option("--prune", is_flag=True, help="also remove pattern entries that match no measured case")
+@click.option("--prune", is_flag=True, help="also remove entries that match no measured case")
 def command(own: str | None, out: str | None, in_place: bool, dry_run: bool, **options: Any) -> None:
-    """Rewrite expectations from results and show the diff.
+    """Rewrite expected failures from results and show the diff.
 
-    A new entry needs --link; without it nothing is written.
+    A new entry needs --link.
 
     Exit codes: 0, or 3 if part of a store could not be read.
 

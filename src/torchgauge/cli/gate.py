@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Turn verdicts into an exit code: 0 decided and not worse, 1 worse, 3 unknown.
 
-    COMPARISON is a run of `torchgauge ab`, or `latest`. Two names, devices or configurations are
-    compared as in `torchgauge compare`.
+    COMPARISON is a run of `torchgauge ab`, or `latest`. RUN_A and RUN_B are as for `torchgauge
+    compare`.
 
     Example: torchgauge gate latest --policy policy.yaml
     """

@@ -42,23 +42,23 @@ def _axis(name: str) -> Callable[[Command], Command]:
 @_axis("torch")
 @_axis("transformers")
 @_axis("timm")
-@click.option("--python", "builds", multiple=True, metavar="NAME=PATH", help="your own build, as one cell")
-@click.option("--baseline", default="", metavar="CELL", help="cell to compare with (default: the first)")
+@click.option("--python", "builds", multiple=True, metavar="NAME=PATH", help="your own build, as one version")
+@click.option("--baseline", default="", metavar="CELL", help="version to compare with (default: the first)")
 @click.option("--environments", metavar="DIR", help="folder of environments (default: in the user's cache)")
 @click.option("--dry-run", is_flag=True, help="print downloads and environments; install nothing")
 @click.option("--max-launches", type=click.IntRange(MIN_LAUNCHES), default=12, show_default=True,
-              help="maximum number of launches per cell")  # fmt: skip
+              help="maximum number of launches (process starts) per version")  # fmt: skip
 @click.option(
     "--max-time",
     type=Seconds(),
-    help="time limit (30m, 2h); after the first, no launch starts that would exceed it",
+    help="time limit, such as 30m",
 )
 @click.option(
-    "--seed", type=int, default=0, help="seed for the choice of launch orders and CPUs (default: random)"
+    "--seed", type=int, default=0, help="seed of random choices, such as the order of sides (default: random)"
 )
 @click.option("--policy", metavar="FILE", help="YAML with tolerances (default: built in)")
 @measuring
-@store_option("where results go")
+@store_option("folder of results")
 @click.option("--fresh", is_flag=True, help="restart instead of continuing an interrupted matrix")
 @click.option("--show", metavar="ID", help="show this stored matrix (or `latest`); measure nothing")
 @click.option("--beside", multiple=True, metavar="NAME=FILE",
@@ -69,8 +69,9 @@ def _axis(name: str) -> Callable[[Command], Command]:
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure several versions of torch, transformers or timm in turns on one machine.
 
-    The first version is the baseline. The same command continues an interrupted matrix. Exit codes: 0 all
-    cells were measured, 1 outputs differ, 3 a cell is incomplete, 130 interrupted.
+    The first version is the baseline. To continue an interrupted matrix, repeat the command.
+
+    Exit codes: 0 all versions were measured, 1 outputs differ, 3 incomplete, 130 interrupted.
 
     Example: torchgauge matrix timm --torch 2.12.1,2.13.0 --device DEVICE
     """

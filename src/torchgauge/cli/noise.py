@@ -22,7 +22,7 @@ CLASS = click.option("--runner-class", help="only this class of runner (default:
 @JSON
 @click.pass_context
 def command(context: click.Context, store: str, runner_class: str | None, as_json: bool) -> None:
-    """Show the noise of each case and class of runner: spread, false alarms, quarantine.
+    """Show the noise of each case and class of machine.
 
     Example: torchgauge results noise
     """
@@ -52,7 +52,7 @@ def suggest_policy(
 ) -> None:
     """Print a policy with tolerances from the noise of each case.
 
-    Requires ten A/A launches of a case.
+    Requires ten launches (process starts) of `ab --control` for a case.
 
     Example: torchgauge results noise suggest --output policy.yaml
     """

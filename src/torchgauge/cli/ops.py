@@ -29,7 +29,7 @@ def command() -> None:
 
 
 @click.command("judge", cls=GroupedCommand)
-@click.option("--device", type=CommaList(), default=(), help="device names or NAME.INDEX, comma-separated")
+@click.option("--device", type=CommaList(), default=(), help="device names, such as cuda or cuda.1")
 @click.option("--tier", default="smoke", show_default=True, help="smoke (fifty operators) or full (all)")
 @click.option(
     "--ops", "patterns", type=CommaList(), default=(), help="names, globs or /regex/; overrides --tier"
@@ -50,10 +50,10 @@ def command() -> None:
 )
 @click.option("--shard", default="1/1", help="i/n: only the i-th of n parts")
 @click.option("--timeout", type=FiniteRange(0.1), help="timeout of one case in seconds (default: 60)")
-@click.option("--threads", type=THREADS, help="CPU threads of each worker (default: torch's)")
+@click.option("--threads", type=THREADS, help="CPU threads of each measuring process (default: torch's)")
 @EXPECTATIONS
 @PYTHON
-@store_option("where results go")
+@store_option("folder of results")
 @click.option("--resume", metavar="RUN", help="continue this run: STORE/runs/ID, an id or `latest`")
 @click.option("--script", metavar="CASE", help="print a Python script that reproduces this case; run nothing")
 @verbosity

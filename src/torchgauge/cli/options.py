@@ -38,13 +38,13 @@ STORES = click.option(
 PYTHON = click.option(
     "--python",
     metavar="PATH",
-    help="Python interpreter or environment of the workers (default: torchgauge's own)",
+    help="Python interpreter or environment that measures (default: torchgauge's own)",
 )
 
 NO_FALLBACK_CHECK = click.option(
     "--no-fallback-check",
     is_flag=True,
-    help="skip the check for operators that fall back to the host CPU",
+    help="do not check for operators that fall back to the host CPU",
 )
 
 
@@ -63,7 +63,7 @@ MIXED_VERSIONS = click.option(
 DURATIONS = click.option(
     "--durations",
     metavar="PATH",
-    help="recorded durations that balance the shards: a store, or a file of `plan --save-durations`",
+    help="earlier durations, to balance shards: a store, or a file of `plan --save-durations`",
 )
 
 
@@ -76,22 +76,24 @@ def selectors(command: Command) -> Command:
     """Suites and the filters on their cases."""
     options = [
         click.argument("suite", nargs=-1),
-        _list("--suite more_suites", "suites, in addition to SUITE; `all`: every suite"),
-        _list("--device", "device names or NAME.INDEX, comma-separated; `all`: every device"),
+        _list("--suite more_suites", "suites (sets of models), beside SUITE; `all`: every suite"),
+        _list("--device", "device names, such as cuda or cuda.1; `all`: every device"),
         _list("--models", "model names, globs or /regex/; overrides --tier"),
         _list(
             "--mode",
-            "modes: inference,training,... (default: the model's, else inference)",
+            "inference,training,... (default: the model's, else inference)",
         ),
         _list(
             "--config",
-            "configurations; an unknown name prints the list (default: the model's, else eager,inductor)",
+            "how models run: eager,inductor,... (default: the model's, else both)",
         ),
         _list(
             "--dtype",
             "float32,bfloat16,float16,amp (bfloat16),amp_float16 (default: the model's, else float32)",
         ),
-        click.option("--tier", default="smoke", help="models: smoke, standard or full (default: smoke)"),
+        click.option(
+            "--tier", default="smoke", help="how many models: smoke, standard or full (default: smoke)"
+        ),
         click.option("--size", default="small", help="model size: small or full (default: small)"),
         click.option(
             "--batch-profile",
@@ -105,7 +107,7 @@ def selectors(command: Command) -> Command:
         click.option(
             "--processes",
             type=click.IntRange(2, MOST_PROCESSES),
-            help="ranks of distributed models (default: the model's)",
+            help="processes of distributed models (default: the model's)",
         ),
         click.option("--pretrained", is_flag=True, help="use published weights, which may be downloaded"),
         click.option("--shard", default="1/1", help="i/n: only the i-th of n parts (default: 1/1)"),
@@ -135,7 +137,7 @@ EXPECTATIONS = click.option(
     multiple=True,
     expose_value=False,
     callback=_use_expectations,
-    help="YAML with expectations (or TORCHGAUGE_EXPECTATIONS); repeatable",
+    help="YAML with expected failures (or TORCHGAUGE_EXPECTATIONS); repeatable",
 )
 
 
@@ -165,7 +167,7 @@ TORCHBENCH = click.option(
 def sources(command: Command) -> Command:
     """Add the options that name configurations and models from outside of torchgauge."""
     options = [
-        click.option("--config-file", metavar="FILE", help="YAML with named configurations"),
+        click.option("--config-file", metavar="FILE", help="YAML with your own configurations"),
         TORCHBENCH,
     ]
     return _apply(options, command)
@@ -177,12 +179,12 @@ def measuring(command: Command) -> Command:
         click.option(
             "--threads",
             type=THREADS,
-            help="CPU threads of each worker (default: torch's, but one CPU stays free)",
+            help="CPU threads of each measuring process (default: torch's, but one CPU stays free)",
         ),
         click.option(
             "--precision",
             type=FiniteRange(0.0001, 1.0),
-            help="target relative half-width of the confidence interval (default: 0.01)",
+            help="target half-width of the confidence interval, as a share of the median (default: 0.01)",
         ),
         click.option(
             "--measure-seconds",
@@ -192,17 +194,17 @@ def measuring(command: Command) -> Command:
         click.option(
             "--timeout",
             type=FiniteRange(0.1),
-            help="timeout of every phase, in seconds",
+            help="timeout of each phase, such as compilation, in seconds",
         ),
         click.option(
             "--memory-limit",
             type=Bytes(LEAST_WORKER),
-            help="memory limit of a worker, such as 4G (default: 90 % of free memory)",
+            help="memory limit of a measuring process, such as 4G (default: 90 % of free memory)",
         ),
-        click.option("--no-accuracy", is_flag=True, help="skip accuracy checks"),
-        click.option("--no-memory-probe", is_flag=True, help="skip peak memory"),
-        click.option("--no-warm-compile", is_flag=True, help="skip warm compilation"),
-        click.option("--no-calibration", is_flag=True, help="skip calibration"),
+        click.option("--no-accuracy", is_flag=True, help="do not check results"),
+        click.option("--no-memory-probe", is_flag=True, help="do not measure peak memory"),
+        click.option("--no-warm-compile", is_flag=True, help="do not time compilation with a filled cache"),
+        click.option("--no-calibration", is_flag=True, help="do not measure the speed of the device itself"),
     ]
     return _apply(options, command)
 
@@ -211,13 +213,13 @@ QUIET_WAIT = click.option(
     "--quiet-wait",
     metavar="SECONDS",
     type=FiniteRange(0.0),
-    help="extra seconds in which a run waits for a quiet machine (default: 10)",
+    help="longest extra wait for a quiet machine, in seconds (default: 10)",
 )
 
 PREFETCH = click.option(
     "--prefetch",
     type=click.IntRange(1),
-    help="groups of cases prepared in parallel (default: from cores and memory)",
+    help="number of models prepared in parallel (default: from cores and memory)",
 )
 
 
@@ -228,7 +230,7 @@ def campaigning(command: Command) -> Command:
         click.option(
             "--cold-compile",
             metavar="all|none|1/N",
-            help="share of models whose cold compilation is timed (default: 1/14)",
+            help="share of models that are also compiled with an empty cache (default: 1/14)",
         ),
         click.option(
             "--compile-cache",
@@ -339,7 +341,7 @@ EXECUTOR = click.option(
     "--executor",
     envvar="TORCHGAUGE_EXECUTOR",
     default="local",
-    help="where workers run, such as local or slurm (default: TORCHGAUGE_EXECUTOR, or local)",
+    help="where to measure, such as local or slurm (default: TORCHGAUGE_EXECUTOR, or local)",
 )
 
 EXECUTOR_OPTION = click.option(

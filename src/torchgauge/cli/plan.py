@@ -27,8 +27,8 @@ from torchgauge.cli.options import (
 @EXPECTATIONS
 @campaigning
 @DURATIONS
-@click.option("--budget", type=Seconds(), help="show the cases that fit into this time, such as 30m")
-@store_option("store with earlier runs, whose durations order the cases")
+@click.option("--budget", type=Seconds(), help="show the models that fit into this time, such as 30m")
+@store_option("store with earlier runs, to order the cases")
 @click.option(
     "--save-durations", metavar="FILE", help="write the expected seconds of each case, for `run --durations`"
 )
@@ -38,7 +38,7 @@ from torchgauge.cli.options import (
 def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show the plan of SUITE...; measure nothing.
 
-    --json prints a plan file for `torchgauge worker`. --executor slurm adds the jobs and their script.
+    With --json, prints a plan file for `torchgauge worker`.
 
     Example: torchgauge plan timm --device DEVICE --shard 1/4
     """

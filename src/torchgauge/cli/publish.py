@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """Build the site of a store; fail if the history shrank.
 
-    Tables are made from the journals. A run whose tables cannot be made is listed and excluded.
+    Runs whose journal cannot be read are listed and excluded.
 
     Example: torchgauge dashboard publish --store results --site site --expect-history
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def command(name: str | None, form: str, out: str | None, chart: str | None, store: str) -> None:
     """Report comparison or run NAME (default: the latest comparison).
 
-    The Markdown is a comment for a pull request. `torchgauge gate` judges.
+    The Markdown is a comment for a pull request.
 
     Example: torchgauge report --format junit --out report.xml
     """

@@ -47,7 +47,7 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, value: str |
 @QUIET_WAIT
 @NO_FALLBACK_CHECK
 @ATTEMPTS
-@store_option("where results go")
+@store_option("folder of results")
 @click.option(
     "--trace",
     metavar="FILE",
@@ -59,7 +59,7 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, value: str |
 def command(case: str, store: str, trace: str, as_json: bool, **options: Any) -> None:
     """Run one CASE again, with eager, and print its numbers or its traceback.
 
-    Without an option, settings are those of the newest row of CASE.
+    Settings are those of the newest result of CASE, unless an option changes them.
 
     Example: torchgauge repro 'timm/resnet18:inference:float32:b2:eager@DEVICE'
     """

@@ -95,9 +95,9 @@ def publish(runs: tuple[str, ...], store: str) -> None:
 @STORE
 @JSON
 def check(store: str, as_json: bool) -> None:
-    """Read every byte of a store and list damaged, missing, foreign and torn files.
+    """Read every byte of a store and list damaged and missing files.
 
-    Exit 3 if there are any.
+    Exit codes: 0 intact, 3 damaged.
 
     Example: torchgauge results fsck
     """
@@ -129,7 +129,7 @@ def check(store: str, as_json: bool) -> None:
 def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) -> None:
     """Merge the tables of each past month into a few files; journals stay.
 
-    A month with a damaged file is rebuilt from its journals. Exit 3 if a month was refused.
+    Exit codes: 0 done, 3 a month was refused.
 
     Example: torchgauge results compact --dry-run
     """

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 @EXPECTATIONS
 @campaigning
 @DURATIONS
-@click.option("--budget", type=Seconds(), help="stop after this time (30m, 2h); most valuable cases first")
+@click.option("--budget", type=Seconds(), help="stop after this time, such as 30m")
 @ATTEMPTS
-@store_option("where results go")
+@store_option("folder of results")
 @EXECUTOR
 @EXECUTOR_OPTION
 @click.option("--resume", metavar="RUN", help="continue this run: STORE/runs/ID, an id or `latest`")

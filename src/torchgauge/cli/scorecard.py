@@ -18,7 +18,7 @@ from torchgauge.cli.options import STORES
     "--declared",
     multiple=True,
     metavar="FILE",
-    help="YAML with declared capabilities, in addition to STORE/declared",
+    help="YAML with declared facts, beside STORE/declared",
 )
 @forms(markdown="Markdown on stdout")
 def command(device: tuple[str, ...], stores: tuple[str, ...], declared: tuple[str, ...], form: str) -> None:

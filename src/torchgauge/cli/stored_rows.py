@@ -87,9 +87,9 @@ def _shown(value: Any) -> object:
 def export_rows(
     conditions: tuple[str, ...], form: str | None, out: str | None, benchmark: str, **options: Any
 ) -> None:
-    """Write rows that match all CONDITIONS as CSV or Parquet, with every column, in base units.
+    """Write results that match all CONDITIONS as CSV or Parquet, in base units.
 
-    A file contains the results, or the tables of --table. With --format, write one run for PyTorch's tools.
+    With --format, write one run for PyTorch's tools.
 
     Example: torchgauge results export --csv rows.csv --run latest
     """

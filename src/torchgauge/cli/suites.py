@@ -134,8 +134,6 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
 def install(name: str, models: str | None, python: str | None, **flags: Any) -> None:
     """Install the packages of one suite with pip; torch stays. Exit 1 after a failure.
 
-    Settings of pip (PIP_INDEX_URL, ...) apply.
-
     Example: torchgauge suites install timm --python ~/envs/nightly
     """
     import sys

@@ -21,8 +21,8 @@ from torchgauge.errors import UsageError
 @click.option("--device", default="", help="glob over devices")
 @click.option("--config", default="", help="glob over configurations")
 @click.option("--since", callback=since, help="exclude older runs: 2026-08-01, or 90d")
-@click.option("--reference", default="", help="interpreter or torch version of the pinned reference build")
-@click.option("--confirm", is_flag=True, help="measure suspected changes again, good against suspect build")
+@click.option("--reference", default="", help="interpreter or torch version of a fixed reference build")
+@click.option("--confirm", is_flag=True, help="measure suspected changes again")
 @click.option("--build", "builds", multiple=True, help="interpreter of a build, TORCH_VERSION=PYTHON")
 @click.option("--most", default=5, show_default=True, help="maximum number of suspected changes to confirm")
 @click.option("--no-keep", is_flag=True, help="do not store the findings")
@@ -30,8 +30,6 @@ from torchgauge.errors import UsageError
 @JSON
 def command(**options: Any) -> None:
     """Find changes in nightly history, and confirm them.
-
-    Findings are stored in trend/findings.json, for the dashboard.
 
     Exit codes: 0, or 1 if a regression was confirmed.
 

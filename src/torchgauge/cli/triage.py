@@ -13,27 +13,27 @@ from torchgauge.cli.options import STORES
 
 @click.command("triage")
 @STORES
-@click.option("--device", type=CommaList(), default=(), help="device names or NAME.INDEX, comma-separated")
+@click.option("--device", type=CommaList(), default=(), help="device names, such as cuda or cuda.1")
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
 @click.option(
     "--status",
     "statuses",
     type=CommaList(),
     default=(),
-    help="statuses to cluster (default: all failures)",
+    help="statuses to group (default: all failures)",
 )
 @click.option(
     "--since",
     metavar="RUN|DATE",
     help="compare with the state after RUN or before a date (default: before the newest run)",
 )
-@click.option("--unexpected", is_flag=True, help="exclude expected clusters")
+@click.option("--unexpected", is_flag=True, help="exclude expected failures")
 @click.option(
     "--top",
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="clusters to show (0: all)",
+    help="groups to show (0: all)",
 )
 @forms(csv="CSV on stdout", markdown="Markdown on stdout")
 def command(
@@ -46,9 +46,9 @@ def command(
     top: int,
     form: str,
 ) -> None:
-    """Cluster failures by root cause, largest first, with a command for each.
+    """Group failures by root cause, largest first, with a command for each.
 
-    Runs nothing. Exit codes: 0; 3 if part of a store could not be read; 5 if nothing was published.
+    Measures nothing. Exit codes: 0; 3 if part of a store could not be read; 5 if nothing was published.
 
     Example: torchgauge results triage --store here --store there --since 7d
     """

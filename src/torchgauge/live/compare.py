@@ -62,12 +62,14 @@ _WORDS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster"}
 class LiveComparison:
     """Holds the result of :func:`compare`: a verdict with its interval.
 
-    ``verdict`` is ``regression`` (new is slower), ``improvement``, ``unchanged`` (within ``tolerance``) or
-    ``undecided``. ``ratio`` is new over old, ``low`` and ``high`` its interval at ``confidence``; ``old`` and
-    ``new`` are seconds of a call, medians over parts. ``estimator`` names the time that is compared:
-    ``device`` (by events), ``clean_wall`` (of calls that did not wait for a core), ``cpu`` or ``wall``.
-    ``detectable`` is the smallest relative change that these parts would have shown in four of five cases.
-    ``notes`` list reasons to doubt the verdict.
+    - ``verdict``: ``regression`` (new is slower), ``improvement``, ``unchanged`` or ``undecided``.
+    - ``ratio``: time of new over time of old.
+    - ``low``, ``high``: interval of the ratio, at ``confidence``.
+    - ``old``, ``new``: median times of a call, in seconds.
+    - ``estimator``: compared time: ``device``, ``wall``, ``cpu``, or ``clean_wall`` (without calls that
+      waited for a core).
+    - ``detectable``: smallest relative change that the comparison would probably have found.
+    - ``notes``: reasons to doubt the verdict.
     """
 
     verdict: Verdict
@@ -125,11 +127,12 @@ def compare(
 ) -> LiveComparison:
     """Compare the time of ``new(*args, **kwargs)`` with that of ``old(*args, **kwargs)``.
 
-    Both are called in this process and in alternation, in blocks of four milliseconds, until the verdict is
-    certain or ``max_time_s`` seconds are over. A change counts from half of ``tolerance`` (relative) on.
-    ``device``, NAME or NAME.INDEX, is synchronised; by default the device of the tensors in ``args``, of
-    the modules and of the results. Blocks are drawn from ``seed``. Threads, grad mode and precision are the
-    caller's. An interrupt ends the comparison and keeps its measurements.
+    Both are called alternately in this process, until the verdict is certain or ``max_time_s`` seconds
+    are over.
+
+    - ``device``: device that is synchronised (default: the device of ``args``, modules and results).
+    - ``tolerance``: relative change. A smaller change than half of it is never a regression.
+    - ``seed``: seed of the random order of calls.
 
     Raises :class:`UsageError` for an argument that is not callable, and any exception of a call.
     """

@@ -62,21 +62,25 @@ def measure(
 ) -> LiveResult:
     """Check and time ``model`` with ``inputs`` in each of ``configs``, in this process.
 
-    ``model`` is a module or any callable; it is copied, and the caller's object stays as it is. ``inputs`` is
-    a tensor, a tuple of positional inputs or a dict of keyword inputs. ``mode`` is ``inference`` or
-    ``training``, which differentiates ``loss(output)``, by default the output itself or its ``loss``.
-    ``device`` (NAME or NAME.INDEX) and ``dtype`` are those of the model by default. ``name`` is the model's
-    name in rows. Each configuration is sampled for about ``seconds``. Without ``accuracy`` results are not
-    checked. With a ``store``, rows are written there as a run. ``progress`` prints the phases to stderr, by
-    default where that is a terminal. Float32 products are computed in full precision, as in a run.
+    - ``model``: a module or any callable. It is copied, and your object stays as it is.
+    - ``inputs``: a tensor, a tuple of positional inputs or a dict of keyword inputs.
+    - ``configs``: names of configurations, such as ``eager`` or ``inductor``.
+    - ``mode``: ``inference`` or ``training``.
+    - ``loss``: for training, a function of the output (default: the output itself or its ``loss``).
+    - ``device`` and ``dtype``: those of the model by default.
+    - ``name``: name of the model in results.
+    - ``seconds``: measuring time of each configuration.
+    - ``accuracy``: whether results are checked before they are timed.
+    - ``store``: folder in which the results are stored (default: not stored).
+    - ``progress``: whether phases are printed to stderr.
 
-    If ``isolated``, ``model`` is a name that ``torchgauge run`` accepts, such as ``"mine.py::model"`` or
-    ``"timm:resnet18"``. The named model has its own inputs and loss. Each case runs in its own process: a
-    crash is recorded as a row, and host memory and compile times are measured too. The default ``device`` is
-    ``cpu``.
+    Float32 products are computed in full precision (no TF32).
 
-    A failure of the model gives a row with its status and raises no exception. An interrupt keeps the
-    samples. Raises :class:`UsageError` for unknown names.
+    With ``isolated``, each configuration runs in a process of its own, on ``cpu`` by default. ``model`` is
+    then a name that ``torchgauge run`` accepts, such as ``"mine.py::model"`` or ``"timm:resnet18"``.
+
+    If the model fails, the result has the error, and no exception is raised. Raises :class:`UsageError` for
+    unknown names.
     """
     shown = sys.stderr.isatty() if progress is None else progress
     if isolated:

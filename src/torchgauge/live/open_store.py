@@ -35,19 +35,19 @@ CLAIMS = (
 
 
 def open_store(path: str | Path) -> OpenStore:
-    """Return the store at ``path``, a folder or an address, as frames.
+    """Return the store (the folder of results) at ``path`` for pandas.
 
-    Raises :class:`UsageError` where there is none, and :class:`MissingPackageError` without pandas.
+    Raises :class:`UsageError` for a missing store, and :class:`MissingPackageError` without pandas.
     """
     required("pandas", "torchgauge.open")
     return OpenStore(path)
 
 
 class OpenStore:
-    """A store of results; every method returns a new frame, and nothing is written.
+    """A store (a folder of results). Every method returns a new pandas frame.
 
-    A run is named by its id, its beginning or end, ``latest`` or ``latest~1``. Frames have nullable columns,
-    and a missing value is ``pandas.NA``. Numbers are in base units: seconds, bytes, ratios.
+    Below, a case is one model in one configuration on one device. Name a run by its id or its beginning,
+    ``latest`` or ``latest~1``. A missing value is ``pandas.NA``.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -57,23 +57,23 @@ class OpenStore:
         return f"torchgauge.open({self.path!r})"
 
     def results(self, *conditions: str, run: str | None = None) -> pd.DataFrame:
-        """Return a row for each case of ``run``, or of all runs: status, phase, reason, facts and so on.
+        """Return a row for each case of ``run``, or of all runs: status, reason and so on.
 
-        ``conditions`` are those of ``torchgauge results query``: ``"status=crash"``, ``"model=bert*"``.
+        Conditions are as in ``torchgauge results query``: ``"status=crash"``, ``"model=bert*"``.
         Raises :class:`UsageError` for a condition that cannot be read.
         """
         return self._query("results", run, conditions)
 
     def summaries(self, *conditions: str, run: str | None = None, metric: str | None = None) -> pd.DataFrame:
-        """Return a row for each case and metric: median, low, high, unit and modifiers."""
+        """Return a row for each case and metric: median, its interval, unit and reasons to doubt it."""
         return self._query("summaries", run, (*conditions, *([f"metric={metric}"] if metric else [])))
 
     def samples(self, *conditions: str, run: str | None = None) -> pd.DataFrame:
-        """Return a row for each sample: metric, block and value."""
+        """Return a row for each raw sample: metric, round and value."""
         return self._query("samples", run, conditions)
 
     def latest(self) -> pd.DataFrame:
-        """Return the row that stands for each case now, with its age in seconds and whether it is stale."""
+        """Return the newest row of each case, with its age in seconds."""
         from torchgauge.results.frames import latest
 
         return latest(self._store)
@@ -88,11 +88,13 @@ class OpenStore:
         metric: str = "latency",
         policy: str | None = None,
     ) -> pd.DataFrame:
-        """Return a row for each case and metric of two runs: verdict, reason, ratio, low, high and so on.
+        """Return a row for each case and metric of two runs: verdict, ratio and its interval.
 
-        A ratio is head over base. To compare two devices of one run, pass ``device=(BASE, HEAD)``; for two
-        configurations ``config=(BASE, HEAD)``. The rules are those of ``torchgauge compare``: a case
-        without three earlier runs is ``undecided``.
+        A ratio is head time over base time. Without three earlier runs of a case, the verdict is
+        ``undecided``.
+
+        - To compare two devices of one run, pass ``device=(BASE, HEAD)``.
+        - To compare two configurations, pass ``config=(BASE, HEAD)``.
         """
         from torchgauge.records.comparison import MetricVerdict
         from torchgauge.results.comparing.run_pairs import RunSide
@@ -103,11 +105,12 @@ class OpenStore:
         return _frame(found.verdicts, [field.name for field in fields(MetricVerdict)])
 
     def trend(self, metric: str = "latency", *, since: float = 0.0, **globs: Any) -> pd.DataFrame:
-        """Return a row for each nightly run of each series: ``at`` (UTC), ``value`` and reasons to doubt it.
+        """Return a row for each nightly run of each case: ``at`` (UTC) and ``value``.
 
-        ``globs`` select series: ``suite``, ``model``, ``device``, ``configuration``; ``since`` is in
-        seconds since the epoch. ``change`` is the relative change that began that night, and ``state`` the
-        outcome for that suspected regression.
+        - ``since``: excludes older runs, in seconds since the epoch.
+        - ``globs``: select cases by ``suite``, ``model``, ``device`` and ``configuration``.
+
+        ``change`` is the relative change that began that night. ``state`` shows whether it was confirmed.
         """
         import pandas as pd
 
@@ -133,10 +136,9 @@ class OpenStore:
         return frame.assign(at=pd.to_datetime(frame["at"], unit="s", utc=True))
 
     def claims(self, *names: str) -> pd.DataFrame:
-        """Return a row for each published claim, device and configuration: verdict, why, estimate, low, high.
+        """Return a row for each published claim, device and configuration: verdict, estimate, interval.
 
-        ``names`` are those of ``torchgauge results claim --list``, all by default. Raises
-        :class:`UnknownNameError`.
+        ``torchgauge results claim --list`` prints the names. Raises :class:`UnknownNameError`.
         """
         from torchgauge.harness.planning.claim_models import list_models
         from torchgauge.results.claims.answering import answer_claim

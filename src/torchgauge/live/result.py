@@ -30,7 +30,7 @@ DOUBTS = sorted(modifier.value for modifier in UNCOUNTED | UNTIMED)
 
 @dataclass(frozen=True, repr=False)
 class LiveResult:
-    """Holds rows of one model in some configurations, each a :class:`torchgauge.records.Result`.
+    """Holds the results of one model, one for each configuration.
 
     ``plan`` contains the settings, ``environment`` the machine and the versions.
     """
@@ -41,7 +41,7 @@ class LiveResult:
 
     @property
     def passed(self) -> bool:
-        """Return whether each row is a ``pass`` without ``degraded``, ``other_model`` or ``unchecked``."""
+        """Return whether the model ran as configured in each configuration, with correct results."""
         return all(row.counted for row in self.rows)
 
     def __getitem__(self, configuration: str) -> Result:
@@ -86,7 +86,7 @@ class LiveResult:
 
     @property
     def notes(self) -> list[str]:
-        """Return why rows did not pass, and why numbers are in doubt, a line for each."""
+        """Return reasons why configurations did not pass, and why numbers are in doubt."""
         lines = [
             f"{row.case.configuration.name}: {row.phase.value}: {row.reason}"
             for row in self.rows
@@ -100,10 +100,10 @@ class LiveResult:
         return lines
 
     def to_pandas(self, table: str = "summaries") -> pd.DataFrame:
-        """Return a frame with the columns of the store's ``summaries``, ``results`` or ``samples``.
+        """Return a pandas frame: ``summaries``, ``results`` or ``samples``.
 
-        Summaries have a row for each configuration and metric, in base units, with ``median``, ``low`` and
-        ``high``; samples one for each block. Raises :class:`UnknownNameError`.
+        ``summaries`` has a row for each configuration and metric: ``median``, ``low`` and ``high``.
+        ``samples`` has a row for each timed block of steps. Raises :class:`UnknownNameError`.
         """
         if table not in TABLES:
             raise UnknownNameError("table", table, TABLES)

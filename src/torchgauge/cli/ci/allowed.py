@@ -12,7 +12,7 @@ from torchgauge.errors import UsageError
 
 @click.command("allowed")
 @click.option("--event", envvar="GITHUB_EVENT_PATH", help="event file (default: GITHUB_EVENT_PATH)")
-@click.option("--pool", required=True, help="pool that the pull request requests")
+@click.option("--pool", required=True, help="pool (group of machines) that the pull request requests")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="torchgauge.yml")
 @click.option("--approved-sha", help="head-sha of an earlier `ci allowed` step")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
@@ -20,10 +20,13 @@ from torchgauge.errors import UsageError
 def command(
     event: str | None, pool: str, config_file: str, approved_sha: str | None, repository: str, as_json: bool
 ) -> None:
-    """Decide whether a pull request may use a pool, and for which commit.
+    """Decide whether a pull request may use a pool (a group of machines).
 
-    Pass the --config of the base branch. Outputs: `allowed` (true or false) and `head-sha`,
-    which the job must check out. Exit 0 either way; 3 without outputs if the API fails.
+    Pass the torchgauge.yml of the base branch.
+
+    Step outputs: `allowed` (true or false) and `head-sha` (the commit to check out).
+
+    Exit codes: 0 decided, 3 the API failed.
 
     Example: torchgauge ci allowed --pool npu
     """

@@ -17,10 +17,13 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @click.argument("folder", type=click.Path(path_type=Path))
 @campaign()
 @click.option("--store", required=True, callback=named, help="store to import into; created if missing")
-@click.option("--sha", default="", help="required commit of the campaign, such as $GITHUB_SHA")
-@click.option("--config-file", metavar="FILE", help="YAML with the campaign's named configurations")
+@click.option("--sha", default="", help="required commit of the run, such as $GITHUB_SHA")
+@click.option("--config-file", metavar="FILE", help="YAML with the configurations of the run")
 @click.option(
-    "--out", default="collect.json", show_default=True, help="output: imported and rejected sets, gaps"
+    "--out",
+    default="collect.json",
+    show_default=True,
+    help="output file: imported, rejected and missing results",
 )
 @click.option("--ended", metavar="RESULT", default="", help="result of the measuring jobs, from GitHub")
 @click.option(
@@ -31,7 +34,7 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
     help="latest attempt of the workflow run (default: GITHUB_RUN_ATTEMPT, else any)",
 )
 @click.option(
-    "--ask-github", is_flag=True, help="query the GitHub API; accept only sets that a job of the run declared"
+    "--ask-github", is_flag=True, help="accept only results that a job of the run declared on GitHub"
 )
 def command(
     folder: Path,
@@ -45,12 +48,12 @@ def command(
     attempts: int,
     ask_github: bool,
 ) -> None:
-    """Validate and import all artifacts in FOLDER; exit 3 if the campaign is incomplete.
+    """Import the results of all jobs of a run into a store.
 
-    Each entry of FOLDER is one artifact: a zip file, or a folder. Its name must match the job in the
-    set. With --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the page
-    of its job must name each set. A shard without a valid set is a gap. So are a pool without a case and
-    jobs that --ended reports as failed. `ci gate` never passes over a gap.
+    FOLDER contains one artifact per job: a zip file or a folder. Artifacts that are not of the run are
+    rejected. --ask-github needs GITHUB_TOKEN with `actions: read` and `checks: read`.
+
+    Exit codes: 0 complete, 3 results are missing.
 
     Example: torchgauge ci collect artifacts --store results --sha "$GITHUB_SHA" --ask-github
     """

@@ -61,12 +61,11 @@ def command(
     policy: str | None,
     dry_run: bool,
 ) -> None:
-    """Write the comment and the check run of a pull request from a run of its gate.
+    """Write the comment and the check run of a pull request after its gate.
 
-    For a job `on: workflow_run`, whose token the gate must not have. Artifacts are untrusted, and the
-    pull request is read from the API. A missing pool, a missing case and a failed run are not a pass.
-    The plan is made from --config, or from that file of another base branch. Without a pull request, the
-    summary contains the reason and the exit code is 0.
+    Run this command in a job `on: workflow_run`: it needs a token that the gate must not have.
+
+    Missing results and failed runs are not a pass.
 
     Example: torchgauge ci report comment --workflow-path .github/workflows/pr-gate.yml
     """

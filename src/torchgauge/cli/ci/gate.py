@@ -34,18 +34,18 @@ _SIDES = ("base", "head", "base_python", "head_python")
     help="YAML with tolerances and actions (default: from --config, else built in)",
 )
 @store_option("the store")
-@campaign("plan of the nightly campaign, from `ci plan`")
+@campaign("plan of the nightly run, from `ci plan`")
 @click.option("--collected", default="collect.json", show_default=True, help="file that `ci collect` wrote")
 @click.option(
     "--undecided",
     type=click.Choice(["neutral", "success", "failure"]),
-    help="verdict of an unconfirmed change",
+    help="result if a change is neither confirmed nor excluded",
 )
-@click.option("--base", metavar="SPEC", help="base, as pip installs it: torch==2.12.0, a wheel, a folder")
-@click.option("--head", metavar="SPEC", help="head, as --base")
+@click.option("--base", metavar="SPEC", help="base (old side), as for pip: torch==2.12.0, a wheel, a folder")
+@click.option("--head", metavar="SPEC", help="head (new side), as --base")
 @click.option("--base-python", metavar="PYTHON", help="Python interpreter instead of --base")
 @click.option("--head-python", metavar="PYTHON", help="Python interpreter instead of --head")
-@click.option("--also", multiple=True, metavar="SPEC", help="package to install on both sides, such as timm")
+@click.option("--also", multiple=True, metavar="SPEC", help="package for both sides, such as timm")
 @click.option("--pool", help="pool of this machine")
 @click.option("--device", help="device to measure on (default: the pool's)")
 @click.option(
@@ -63,27 +63,30 @@ _SIDES = ("base", "head", "base_python", "head_python")
 @click.option("--tier", help="tier: smoke, standard or full (default: from --config)")
 @click.option("--budget", type=Seconds(), help="time limit (default: the pool's)")
 @click.option(
-    "--max-launches", type=click.IntRange(1), default=12, show_default=True, help="maximum of launches"
+    "--max-launches",
+    type=click.IntRange(1),
+    default=12,
+    show_default=True,
+    help="maximum number of launches (process starts)",
 )
-@click.option("--no-control", is_flag=True, help="no A/A pairs")
-@click.option(
-    "--seed", type=int, help="seed for the choice of launch orders, CPUs and A/A pairs (default: random)"
-)
+@click.option("--no-control", is_flag=True, help="do not measure head against itself")
+@click.option("--seed", type=int, help="seed of random choices, such as the order of sides (default: random)")
 @click.option(
     "--head-sha", help="commit of the pull request (default: from GITHUB_EVENT_PATH, else GITHUB_SHA)"
 )
 @click.option("--work", default="./torchgauge-sides", show_default=True, help="folder for environments")
-@click.option("--out", help="folder of the result set (default: pr-gate-v1-POOL)")
+@click.option("--out", help="output folder (default: pr-gate-v1-POOL)")
 @click.option("--exit-verdict", is_flag=True, help="exit 1 after a regression, 3 if incomplete or undecided")
 @JSON
 @sources
 @measuring
 @click.pass_context
 def command(context: click.Context, /, suite: tuple[str, ...], **options: Any) -> None:
-    """Judge a nightly campaign; or, with --base or --head, measure a pull request.
+    """Judge a nightly run; or, with --base or --head, measure a pull request.
 
-    Exit codes of a campaign: 0, 1 after a regression or an unexpected failure, 3 if incomplete. Of a pull
-    request: 0 if the result set was written; see --exit-verdict.
+    Exit codes of a nightly run: 0 good, 1 regression or unexpected failure, 3 incomplete.
+
+    Exit codes of a pull request: 0 measured; see --exit-verdict.
 
     Example: torchgauge ci gate --pool POOL --base torch==2.12.0 --head torch==2.13.0
     """

@@ -34,8 +34,9 @@ def command() -> None:
 def fetch(branch: str, folder: Path, github: bool) -> None:
     """Clone the branch into a new folder, or start an empty folder if there is none.
 
-    Repository and server are GITHUB_REPOSITORY and GITHUB_SERVER_URL. Output: `existed`, true or false.
-    Exit 3 if the branch cannot be read.
+    With --github, the step output is `existed` (true or false).
+
+    Exit codes: 0 done, 3 the branch cannot be read.
 
     Example: torchgauge ci history fetch --branch results --path history --github
     """
@@ -58,8 +59,6 @@ def fetch(branch: str, folder: Path, github: bool) -> None:
 def add(source: Path, folder: Path) -> None:
     """Copy the files of the store SOURCE into the folder; links and hidden files are refused.
 
-    Tables are not copied: `dashboard publish` makes them from the journals.
-
     Example: torchgauge ci history add "$RUNNER_TEMP/collected/history" --path history
     """
     from torchgauge.workflows.history_files import add_files
@@ -74,7 +73,7 @@ def add(source: Path, folder: Path) -> None:
 def save(branch: str, folder: Path, message: str) -> None:
     """Push the folder as one commit; never overwrite newer commits.
 
-    Exit 3 if the push is not a fast-forward. A network error is retried three times.
+    Exit codes: 0 pushed, 3 the branch has newer commits.
 
     Example: torchgauge ci history save --branch results --path history --message "Results of 2026-05-28"
     """

@@ -15,8 +15,6 @@ from torchgauge.cli.answer import aside
 def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
     """Write a repository's workflows from its torchgauge.yml, with hashes of the packages to install.
 
-    The hash of torchgauge itself is from pip, unless `torchgauge:` in the file has one.
-
     Example: torchgauge ci init --dir ../my-project
     """
     from pathlib import Path

@@ -12,7 +12,7 @@ from torchgauge.cli.options import store_option
 
 @click.command("issues")
 @store_option("store with the results")
-@campaign("plan of the nightly campaign, from `ci plan`")
+@campaign("plan of the nightly run, from `ci plan`")
 @click.option("--collected", default="collect.json", show_default=True, help="file that `ci collect` wrote")
 @click.option("--config", "config_file", help="configuration (default: ./torchgauge.yml)")
 @click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
@@ -34,9 +34,9 @@ def command(
     url: str,
     dry_run: bool,
 ) -> None:
-    """Open, update and close issues on a nightly campaign: changes, failure clusters, missing pools.
+    """Open, update and close issues on a nightly run: changes, failures, missing results.
 
-    A repeated command writes nothing twice. Issues that a person closed stay closed.
+    Issues that a person closed stay closed.
 
     Example: torchgauge ci report issues --store results --dry-run
     """

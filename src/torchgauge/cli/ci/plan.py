@@ -16,28 +16,33 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="configuration")
-@click.option("--store", help="store of earlier results, whose durations size the jobs")
+@click.option("--store", help="store of earlier results, to balance the jobs")
 @click.option("--out", default="campaign.json", show_default=True, help="output file")
 @click.option("--pool", "pools", type=CommaList(optional=True), help="only these pools (default and '': all)")
-@click.option("--trust", type=click.Choice(["anyone", "collaborators"]), help="only pools with this `trust`")
+@click.option(
+    "--trust",
+    type=click.Choice(["anyone", "collaborators"]),
+    help="only pools with this `trust` in torchgauge.yml",
+)
 @click.option("--torch", "torch", default="", help="torch under test (default: pinned by the pools)")
 @click.option(
     "--night",
     metavar="DATE",
     envvar="TORCHGAUGE_NIGHT",
-    help="date of the nightly campaign (or TORCHGAUGE_NIGHT; default: today, UTC)",
+    help="date of the nightly run (or TORCHGAUGE_NIGHT; default: today, UTC)",
 )
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
-@click.option("--sha", envvar="GITHUB_SHA", default="", help="commit of the campaign")
+@click.option("--sha", envvar="GITHUB_SHA", default="", help="commit of the run")
 @click.option("--pull-request", is_flag=True, help="plan one job per pool, for `ci gate`")
 @click.option("--once", is_flag=True, help="plan nothing if --store contains every result")
 @click.option("--github", is_flag=True, help="write the step outputs `matrix`, `campaign`, `digest`, ...")
 def command(config_file: str, out: str, github: bool, **options: Any) -> None:
-    """Plan a campaign: which cases each pool runs in which job, sized by recorded durations.
+    """Plan a nightly run: which job of each pool (group of machines) measures what.
 
-    Outputs: `matrix` for strategy.matrix, `campaign` (its name), `digest` of the plan for later steps,
-    `torch` as given, and `nothing` (`true` for an empty plan, exit 5). With --pull-request an empty
-    --pool plans nothing.
+    With --github, step outputs are `matrix` for strategy.matrix, `campaign` (name), `digest`, `torch`,
+    and `nothing` (`true` for an empty plan).
+
+    Exit codes: 0 planned, 5 nothing to do.
 
     Example: torchgauge ci plan --config torchgauge.yml --store results --out campaign.json --github
     """

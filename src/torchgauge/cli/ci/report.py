@@ -15,4 +15,4 @@ VERBS = {
 
 @click.group("report", cls=LazyGroup, sections={"Commands": VERBS})
 def command() -> None:
-    """Comment on a pull request, open issues on a nightly campaign, report results upstream."""
+    """Comment on a pull request, open issues on a nightly run, report results to PyTorch."""

@@ -16,20 +16,24 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 
 @click.command("run")
 @campaign()
-@click.option("--pool", required=True, help="pool of the shard")
-@click.option("--shard", type=click.IntRange(1), default=1, show_default=True, help="shard, from 1")
+@click.option("--pool", required=True, help="pool (group of machines) of the job")
+@click.option(
+    "--shard",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="number of the job in its pool, from 1",
+)
 @click.option(
     "--attempt",
     type=click.IntRange(1, MOST_ATTEMPTS),
     default=1,
     envvar="GITHUB_RUN_ATTEMPT",
-    help="attempt at the shard (default: GITHUB_RUN_ATTEMPT, or 1)",
+    help="attempt at the job (default: GITHUB_RUN_ATTEMPT, or 1)",
 )
-@click.option("--out", help="folder of the result set (default: the artifact's name)")
-@click.option("--budget", type=Seconds(), help="stop after about this time (30m, 2h)")
-@click.option(
-    "--deadline", type=Seconds(), help="time until the CI system kills the job; the run stops before that"
-)
+@click.option("--out", help="output folder (default: the artifact's name)")
+@click.option("--budget", type=Seconds(), help="stop after about this time, such as 30m")
+@click.option("--deadline", type=Seconds(), help="time until the CI system kills the job")
 @campaigning
 @store_option("store of the run")
 @EXECUTOR
@@ -41,9 +45,11 @@ def command(
     out: str | None,
     **options: Any,
 ) -> None:
-    """Run one shard of a campaign and write its result set.
+    """Run one job of a plan, and write its results into a folder.
 
-    Exit 0 also if cases fail: `ci gate` judges them. Exit 2 or 3: no result set.
+    Failed models do not change the exit code, since `ci gate` judges them.
+
+    Exit codes: 0 measured, 2 or 3 no results.
 
     Example: torchgauge ci run --pool POOL --shard 2 --deadline 55m
     """

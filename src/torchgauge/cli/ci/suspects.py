@@ -26,15 +26,19 @@ VERBS = {
 
 @click.group("suspects", cls=LazyGroup, sections={"Commands": VERBS})
 def command() -> None:
-    """List suspected changes, measure them again on their pool, and import the outcomes."""
+    """List suspected changes, measure them again, and import the outcomes."""
 
 
 @click.command("list")
 @click.option(
-    "--config", "config_file", default="torchgauge.yml", show_default=True, help="file with the pools"
+    "--config",
+    "config_file",
+    default="torchgauge.yml",
+    show_default=True,
+    help="torchgauge.yml with the pools",
 )
 @click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
-@campaign("plan of the nightly campaign, from `ci plan`")
+@campaign("plan of the nightly run, from `ci plan`")
 @store_option("store with the results")
 @click.option("--github", is_flag=True, help="write the step outputs `suspected`, `confirm` and `matrix`")
 def list_suspicions(
@@ -45,10 +49,10 @@ def list_suspicions(
     store: str,
     github: bool,
 ) -> None:
-    """List suspected changes without a final outcome, and the jobs that measure them.
+    """List suspected changes that are not decided, and the jobs that measure them.
 
-    Outputs: `matrix` for jobs of `ci suspects measure`, `confirm` (`true` if it has a job), and
-    `suspected` (`true` if any change is listed; `ci suspects settle` closes those without a job).
+    With --github, step outputs are `matrix` for jobs of `ci suspects measure`, `confirm` (`true` if
+    there are jobs) and `suspected` (`true` if a change is listed).
 
     Example: torchgauge ci suspects list --store results
     """
@@ -83,7 +87,7 @@ def list_suspicions(
 @click.option("--good", required=True, metavar="RUN", help="last good run, from `ci suspects list`")
 @click.option("--suspect", required=True, metavar="RUN", help="the first suspect run")
 @store_option("store with the results")
-@campaign("plan of the nightly campaign, from `ci plan`")
+@campaign("plan of the nightly run, from `ci plan`")
 @click.option(
     "--config",
     "config_file",
@@ -100,14 +104,13 @@ def list_suspicions(
     "--build", "builds", multiple=True, envvar="TORCHGAUGE_BUILDS",
     help="interpreter of a build: RUN=PYTHON or VERSION=PYTHON (or TORCHGAUGE_BUILDS)",
 )  # fmt: skip
-@click.option("--budget", type=Seconds(), help="start no comparison after this time (30m, 2h)")
+@click.option("--budget", type=Seconds(), help="start no comparison after this time, such as 30m")
 @click.option("--work", default="./torchgauge-builds", show_default=True, help="folder of builds")
 @click.option("--out", default="./confirmed", show_default=True, help="output folder of outcomes")
 def measure(pool: str, good: str, suspect: str, **options: Any) -> None:
-    """Measure suspected changes again on this machine: the last good build against the suspect one.
+    """Measure suspected changes again on this machine: the last good build and the suspect one.
 
-    Each outcome is written at once, to the store and to --out. A notice of the GitHub job contains the
-    digest of the set. Exit 0 with any outcome: `ci gate` judges.
+    Exit code 0 with any outcome, since `ci gate` judges.
 
     Example: torchgauge ci suspects measure --pool POOL --good RUN --suspect RUN --build RUN=PYTHON
     """
@@ -157,7 +160,7 @@ def _state(folder: Path) -> None:
 @click.command("settle")
 @click.argument("folder", type=click.Path(path_type=Path))
 @store_option("store with the results")
-@campaign("plan of the nightly campaign, from `ci plan`")
+@campaign("plan of the nightly run, from `ci plan`")
 @click.option(
     "--config",
     "config_file",
@@ -168,7 +171,7 @@ def _state(folder: Path) -> None:
 @click.option(
     "--ask-github",
     is_flag=True,
-    help="query the GitHub API; accept only outcomes that a job of the run declared",
+    help="accept only outcomes that a job of the run declared on GitHub",
 )
 def settle_suspicions(
     folder: Path,
@@ -181,9 +184,8 @@ def settle_suspicions(
 ) -> None:
     """Import the outcomes of `ci suspects measure` below FOLDER into the store.
 
-    An outcome counts for a suspected change in runs of the same pool; any other is refused. With
-    --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the pool is that of
-    the job `confirm POOL LEG` that declared the set. A change without an outcome stays open. Exit 0.
+    Outcomes of another pool are refused. --ask-github needs GITHUB_TOKEN with `actions: read` and
+    `checks: read`.
 
     Example: torchgauge ci suspects settle confirmed --store results --ask-github
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "--run",
     "runs",
     multiple=True,
-    help="run to report (default: the latest campaign); repeatable",
+    help="run to report (default: the latest); repeatable",
 )
 @click.option("--relay", is_flag=True, help="report to PyTorch's cross-repository CI relay")
 @click.option(
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 @click.option("--benchmark", default="torchgauge", show_default=True, help="benchmark.name of --hud-v3")
 @click.option("--dry-run", is_flag=True, help="print the callback; send nothing")
 def command(**options: Any) -> None:
-    """Report runs upstream: a callback to PyTorch's relay, or files for the uploader of its HUD.
+    """Report runs to PyTorch: to its CI relay, or as files for its HUD.
 
-    Exit codes: 0 (also if the relay is down), 1 if the relay refuses the callback.
+    Exit codes: 0 reported, or the relay is down; 1 the relay refuses the report.
 
     Example: torchgauge ci report upstream --relay --status completed --job-name "bench-POOL" --hud-v3 upload
     """

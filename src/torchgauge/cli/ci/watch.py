@@ -20,7 +20,7 @@ from torchgauge.cli.options import store_option
 def command(
     store: str, config_file: str | None, expect_by: str | None, now: str | None, nights: int, as_json: bool
 ) -> None:
-    """Exit 1 if a nightly campaign is missing or incomplete, and list the gaps.
+    """List missing results of the nightly run; exit 1 if there are any.
 
     Schedule this command apart from the nightly workflow.
 
