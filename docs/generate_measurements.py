@@ -26,6 +26,7 @@ INTRODUCTION = """\
 Measured figures of torchgauge itself. Above each table stand its command, machine and date.
 
 - A *limit* is the required value. **missed** marks a figure beyond its limit.
+- A *case* is one model in one configuration on one device.
 - Brackets contain ranges, 95 % confidence intervals or ratios.
 - The [data file](measurements.yaml) has further figures and details.
 - [Results](results/README.md) has long tables as CSV.

@@ -25,7 +25,7 @@ from torchgauge.cli.results import STORE
     show_default=True,
     help="how the models run",
 )
-@click.option("--census", metavar="FILE", help="census of models (default: the shipped one)")
+@click.option("--census", metavar="FILE", help="file of `ops census --record` (default: the shipped one)")
 @forms(
     csv="CSV on stdout",
     markdown="Markdown on stdout",
@@ -39,7 +39,7 @@ def command(
     census: str | None,
     form: str,
 ) -> None:
-    """Rank operators that a device lacks by the models that each would unblock.
+    """Rank operators that a device lacks by the number of models that need them.
 
     Needs results of `torchgauge ops judge` in the store.
 

@@ -31,7 +31,7 @@ from torchgauge.counted import counted
 @click.option("--path", "paths", type=CommaList(), default=(), help="eager,compiled (default: both)")
 @click.option("--received", is_flag=True, help="count operators after decomposition of composites")
 @click.option("--top", type=click.IntRange(0), default=30, show_default=True, help="operators shown; 0: all")
-@click.option("--data", metavar="FILE", help="census file (default: the shipped one)")
+@click.option("--data", metavar="FILE", help="file of --record (default: the shipped one)")
 @click.option("--out", metavar="FILE", help="with --record: output file; an existing file is extended")
 @click.option("--timeout", type=Seconds(), help="with --record: timeout of one recording (default: 600 s)")
 @PYTHON

@@ -29,7 +29,7 @@ VERBS = {
 @click.group("suites", cls=LazyGroup, sections={"Commands": VERBS}, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List suites, their models, required packages and expectations."""
+    """List suites, their models, required packages and expected failures."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_suites)
 
