@@ -236,8 +236,8 @@ def command_line() -> str:
     parts = [
         "# Command line\n",
         "The text of `--help` of each command. Options that a command shares with `torchgauge run` are",
-        "explained there only. A *case* is one model in one configuration on one device. A *store* is a folder",
-        "of results.\n",
+        "explained there only. A *case* is one model in one configuration on one device. A *store* is a",
+        "folder of results.\n",
         help_of(cli, "torchgauge", None),
     ]
     for name, (module, _) in sorted(cli.verbs.items()):

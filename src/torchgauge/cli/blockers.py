@@ -39,7 +39,7 @@ def command(
     census: str | None,
     form: str,
 ) -> None:
-    """Rank operators that a device lacks by the number of models that need them.
+    """Rank operators that a device lacks by the number of models that they unblock.
 
     Needs results of `torchgauge ops judge` in the store.
 
