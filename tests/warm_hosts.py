@@ -280,7 +280,7 @@ class Template:
         import importlib
 
         self.entries = [entry for entry in sys.path if entry and Path(entry) != HERE.parent]
-        sys.path[:] = self.entries
+        sys.path[:] = [str(KEEPER.parents[2]), *self.entries]  # this checkout's, whatever is installed
         for name in IMPORTS:
             module, _, call = name.partition(":")
             try:

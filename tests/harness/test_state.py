@@ -26,6 +26,11 @@ RIGHT = {
         "offsets",
         "refuses",
         "overflows",
+        "large_cache",
+        "large_position",
+        "large_places",
+        "large_padded",
+        "large_zeros",
     ),
     "training": (
         "averages",
@@ -36,6 +41,8 @@ RIGHT = {
         "gradients",
         "tokens",
         "offsets",
+        "large_cache",
+        "large_position",
     ),
 }
 WRONG = {
@@ -61,6 +68,10 @@ WRONG = {
         "stale_norm": "out: the result is unchanged although the inputs changed",
         "stale_choice": "out: the result is unchanged although the inputs changed",
         "specialised": "wrong with other inputs: out: largest error",
+        "large_lost": "after.attribute.model.cache: largest error",
+        "large_wrong": "after.attribute.model.cache: largest error",
+        "large_elsewhere": "after.attribute.model.cache.elsewhere: largest error",
+        "large_late": "correct before timing, wrong while timed: after.attribute.model.cache",
     },
     "training": {
         "averages": "iteration0.change.mean: largest error",
@@ -132,13 +143,36 @@ def reads():
     return Reads(), (torch.randn(8, 64),)
 """
 """A program that holds 8 GiB if each of its views is counted, and 16 MiB of memory."""
+CACHE = """import torch
 
 
-def test_equal_views_of_one_tensor_are_copied_once(make_sandbox: Callable[[], Any]) -> None:
-    """TorchBench's LearningToPaint holds 2,000 images 100 times: a copy of each view ended in `oom`."""
+class Caches(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache = torch.zeros(1 << 17, 1 << 10)
+
+    def forward(self, x):
+        self.cache[:8] = x
+        return self.cache[:16].softmax(-1)
+
+
+def caches():
+    return Caches(), (torch.randn(8, 1 << 10),)
+"""
+"""A program with a cache of 512 MiB, of which a call writes 32 KiB."""
+
+
+@pytest.mark.parametrize(("program", "limit"), [(VIEWS, "2500M"), (CACHE, "3000M")], ids=["views", "cache"])
+def test_copies_of_state_do_not_exhaust_memory(
+    make_sandbox: Callable[[], Any], program: str, limit: str
+) -> None:
+    """TorchBench's LearningToPaint and llama ended in `oom` because of copies that the checks made.
+
+    The one holds 2,000 images 100 times, the other 2 GB of caches that each observation copied.
+    """
     box = make_sandbox()
     file = box.store_path.with_name("mine.py")
-    file.write_text(VIEWS, encoding="utf-8")
-    limited = ("--memory-limit", "2500M", "--no-memory-probe", "--no-fallback-check")
+    file.write_text(program, encoding="utf-8")
+    limited = ("--memory-limit", limit, "--no-memory-probe", "--no-fallback-check")
     done = box.measure(str(file), "--device", "cpu", "--config", "eager", "--mode", "inference", *limited)
     assert [(row.status, row.reason) for row in box.rows()] == [(Status.PASS, "")], done.stderr[-4000:]

@@ -212,6 +212,108 @@ class AveragesEachTenth(CachesEachTenth):
         return x + self.mean
 
 
+# --- programs with a large cache, of which a call writes a few rows ----------------------------
+
+
+class LargeCache(Program):
+    """A program that writes its results into the first rows of a large cache."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.cache = 0, torch.full((1 << 16, SIDE), self.filled())
+
+    def filled(self) -> float:
+        """Return the value of an unused element."""
+        return 0.0
+
+    @torch.compiler.disable
+    def keep(self, y: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        self.cache[:SIDE] = y.detach()
+        return y
+
+    def forward(self, x: torch.Tensor, *places: torch.Tensor) -> Any:
+        return self.keep(self.linear(x), *places)
+
+
+class LargePosition(LargeCache):
+    """A program that writes the next rows in each call, as a language model does."""
+
+    @torch.compiler.disable
+    def keep(self, y: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        self.cache[self.calls : self.calls + SIDE] = y.detach()
+        self.calls = (self.calls + SIDE) % (1 << 15)
+        return y
+
+
+class LargePlaces(LargeCache):
+    """A program whose inputs choose the rows."""
+
+    def inputs(self) -> tuple[Any, ...]:
+        return (*super().inputs(), torch.randint(1 << 16, (SIDE,)))
+
+    @torch.compiler.disable
+    def keep(self, y: torch.Tensor, *places: torch.Tensor) -> torch.Tensor:
+        self.cache[places[0]] = y.detach()
+        return y
+
+
+class LargePadded(LargeCache):
+    """A program whose cache is padded with NaN, and whose results have zeros at the edges."""
+
+    def filled(self) -> float:
+        return float("nan")
+
+    @torch.compiler.disable
+    def keep(self, y: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        self.cache[:SIDE] = y.detach().relu()
+        return y
+
+
+class LargeZeros(LargeCache):
+    """A program whose results round to zero, and to a denormal number in float64."""
+
+    @torch.compiler.disable
+    def keep(self, y: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        self.cache[1:SIDE] = y.detach()[1:]
+        self.cache[0] = 0.01 * torch.finfo(torch.float32).smallest_normal * 2.0**-23 * y.detach()[0].abs()
+        return y
+
+
+class LargeLost(LargeCache):
+    """A back end that loses the changes of a cache."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+
+class LargeWrong(LargeCache):
+    """A back end that writes wrong values into a cache."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        self.keep(1.1 * y)
+        return y
+
+
+class LargeElsewhere(LargeCache):
+    """A back end that also writes a row of a cache that eager does not write."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        self.cache[40_000] = 1.0
+        return self.forward(x)
+
+
+class LargeLate(LargePosition):
+    """A back end that stops writing rows after some calls."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        if self.calls < 30 * SIDE:
+            return self.keep(y)
+        self.calls = (self.calls + SIDE) % (1 << 15)
+        return y
+
+
 class Norms(Program):
     """A program with the buffers of a batch norm."""
 

@@ -43,6 +43,7 @@ def keeps_state(checks: TorchChecks) -> tuple[str, bool]:
     forked children of this process.
     """
     assert checks.observer is not None
+    boxes = checks.observer.boxes
     sentence = "two runs differ by program state that cannot be restored"
     if lost := checks.observer.lost:
         return f"{sentence} ({named(lost)})", False
@@ -53,7 +54,7 @@ def keeps_state(checks: TorchChecks) -> tuple[str, bool]:
     def of_a_copy(runs: int = 2) -> list[Observation]:
         device = checks.session.torch_device
         subject = make_subject(checks.built, checks.workload, checks.draws, device, apart=True)
-        observer = Observer(checks.scenario, subject)
+        observer = Observer(checks.scenario, subject, boxes)
         return [observer.observe() for _ in range(runs)]
 
     if not checks.built.wrappable or RANKS.count > 1 or not fits(2 * model_bytes(checks.subject.module)):

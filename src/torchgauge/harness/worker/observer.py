@@ -35,6 +35,12 @@ PATIENCE, PATIENCE_S = 100, 1.0
 AFTER = "after"
 """Prefix of the paths of inputs, parameters, buffers and attributes that a run has changed."""
 STATE = f"{AFTER}.{ATTRIBUTE}."
+LARGE = 1 << 20
+"""Number of elements from which a changed tensor is compared in its box: a cache changes in a few rows."""
+ELSEWHERE = ".elsewhere"
+"""Suffix of the path of a large tensor that a run has changed outside its box too."""
+Boxes = dict[str, tuple[slice, ...]]
+"""By path of a large tensor, the smallest box around the elements that the first run has changed."""
 
 
 class Observer:
@@ -42,10 +48,12 @@ class Observer:
 
     ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
     compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
+    Observers whose observations are compared share their ``boxes``.
     """
 
-    def __init__(self, scenario: Any, subject: Subject) -> None:
+    def __init__(self, scenario: Any, subject: Subject, boxes: Boxes | None = None) -> None:
         self.scenario, self.subject, self.runner = scenario, subject, ""
+        self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
@@ -215,7 +223,13 @@ class Observer:
 
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
         """Return both, each with the old values of paths that only the other has, without unsettled ones."""
-        odd = {path: self._before[path] for path in first.keys() ^ second.keys() if path in self._before}
+        odd = {}
+        for path in first.keys() ^ second.keys():
+            if path in self._before:
+                odd[path] = self._before[path]
+            elif path.endswith(ELSEWHERE):
+                tensor = self._snapshot.former(path.removeprefix(f"{AFTER}.").removesuffix(ELSEWHERE))
+                odd[path] = to_host(tensor, copy=False)
         one, other = (self._without({**odd, **run}, tuple(self._unsettled)) for run in (first, second))
         return one, other
 
@@ -235,7 +249,7 @@ class Observer:
             self._odd.add(path.removesuffix(".requires_grad"))
             if path in self._moving:
                 continue
-            before, now = _shown(former, path), _shown(present, path)
+            before, now = self._shown(former, present, path)
             odd = [name for name in {**before, **now} if not _same(name, before, now, same_bits)]
             for name in odd:
                 found.update(finite(name, now.get(name)))
@@ -244,6 +258,24 @@ class Observer:
             if runners and path not in self._changing:
                 self._note(path, set(runners), any(not _same(name, before, now, near) for name in odd))
         return found
+
+    def _shown(self, former: Any, present: Any, path: str) -> tuple[Observation, Observation]:
+        """Return the parts of two values that can be compared; of a large tensor, the elements in its box."""
+        if not _large(former, present):
+            return _shown(former, path), _shown(present, path)
+        former, present = former.to(present.device), present.detach()
+        nan = former != former  # noqa: PLR0124
+        changed = _box((former != present) & ~(nan & (present != present)))  # noqa: PLR0124
+        box = self.boxes.setdefault(path, changed)
+        before, now = _shown(former[box], path), _shown(present[box], path)
+        if any(
+            mine.start < own.start or mine.stop > own.stop for mine, own in zip(changed, box, strict=True)
+        ):
+            rest = present.clone()
+            rest[box] = former[box]
+            before |= {f"{AFTER}.{path}{ELSEWHERE}": to_host(former, copy=False)}
+            now |= _shown(rest, f"{path}{ELSEWHERE}")
+        return before, now
 
     def _note(self, path: str, runners: set[str], far: bool) -> None:
         """Note that one of ``runners`` has changed ``path``, by more than rounding if ``far``."""
@@ -269,6 +301,29 @@ def _shown(value: Any, path: str) -> Observation:
         for name, leaf in shown.items()
         if not isinstance(leaf, Unknown)
     }
+
+
+def _large(former: Any, present: Any) -> bool:
+    """Return whether both values are dense tensors of one shape and dtype with many elements."""
+    pair = (former, present)
+    return (
+        all(type(one) in (torch.Tensor, torch.nn.Parameter) and one.layout is torch.strided for one in pair)
+        and former.shape == present.shape
+        and former.dtype == present.dtype
+        and former.numel() >= LARGE
+        and former.element_size() > 1
+        and not former.is_complex()
+    )
+
+
+def _box(where: torch.Tensor) -> tuple[slice, ...]:
+    """Return the smallest box around the true elements of ``where``; the whole tensor if none is true."""
+    box = []
+    for dim, length in enumerate(where.shape):
+        others = [other for other in range(where.ndim) if other != dim]
+        places = (where.any(dim=others) if others else where).nonzero()
+        box.append(slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0, length))
+    return tuple(box)
 
 
 def _same(name: str, one: Observation, other: Observation, same: Callable[[Any, Any], bool]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchgauge.harness.worker.memory import fits, model_bytes, tensor_bytes
-from torchgauge.harness.worker.observer import Observer
+from torchgauge.harness.worker.observer import Boxes, Observer
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import untie
 from torchgauge.records import Workload
@@ -34,7 +34,7 @@ class Reference:
     its own. ``eager_of`` says what made it. A model that draws random numbers draws
     other ones in float64: ``random`` says that its results need not be near ``fp64``. ``again`` repeats
     the observation of ``host`` with a number added to its seed, or that of ``fp64`` if it gets this dtype.
-    ``other`` returns ``fp64`` for the other inputs of a seed.
+    ``other`` returns ``fp64`` for the other inputs of a seed. ``boxes`` are those of its observers.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Reference:
     eager_of: str = "the host"
     again: Callable[..., Observation] = lambda *_: {}
     other: Callable[[int], Observation] = lambda _: {}
+    boxes: Boxes = field(default_factory=dict)
 
 
 class SeedWatch:
@@ -97,14 +98,15 @@ def float64_reference(
     if own is not None:
         eager_of = getattr(scenario, "REFERENCE", "the scenario's reference")
         scenario = SimpleNamespace(observe=own)
-    observe = partial(_observe, built, workload, scenario, untied=untied)
+    boxes: Boxes = {}
+    observe = partial(_observe, built, workload, scenario, boxes, untied=untied)
     host, drew = observe() if not on_host or own is not None else (None, False)
     alone = "eager alone" if host is None else f"{workload.dtype} eager on {eager_of}"
 
     def again(later: int, dtype: Any = None) -> Observation:
         return observe(dtype, later=later)[0]
 
-    reference = Reference(alone, None, host, drew, eager_of, again=again)
+    reference = Reference(alone, None, host, drew, eager_of, again=again, boxes=boxes)
     parameters = sum(each.numel() for each in built.module.parameters())
     state = max(0, tensor_bytes(built.module) - model_bytes(built.module))
     if not fits((parameters * 8 * COPIES + state * STATE_COPIES) / 0.8, limit):
@@ -127,6 +129,7 @@ def _observe(
     built: BuiltWorkload,
     workload: Workload,
     scenario: Any,
+    boxes: Boxes,
     dtype: Any = None,
     *,
     untied: bool = False,
@@ -141,7 +144,7 @@ def _observe(
     subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)
     if untied:
         untie(subject.module)
-    seen = Observer(scenario, subject).observe(later=later, other=other)
+    seen = Observer(scenario, subject, boxes).observe(later=later, other=other)
     del subject
     gc.collect()
     return seen, session.look()

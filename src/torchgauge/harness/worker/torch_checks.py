@@ -285,9 +285,9 @@ class TorchChecks:
             kept = returned if count == number else kept
         shown: Observation = self.scenario.timed_result(self.subject, kept)
         left = self._kept(state, self.observer.left()) if whole and self.observer is not None else {}
-        copied = {path: to_host(leaf) for path, leaf in {**shown, **left}.items()}  # a leaf may be live state
+        copied = {path: to_host(leaf) for path, leaf in shown.items()}  # a leaf may be live state
         self.restore(whole=True)
-        return copied
+        return {**copied, **left}
 
     def remembered(self, state: CaseState) -> str:
         """Return the fault of the result of ``state`` for other inputs; empty if none is found."""
@@ -384,7 +384,7 @@ class TorchChecks:
             for state in self.run_.live:
                 state.facts[Modifier.UNCHECKED.value] = self.unchecked
             return True
-        self.observer = Observer(self.scenario, self.subject)
+        self.observer = Observer(self.scenario, self.subject, self.reference.boxes)
         runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
         self.eager, self.contracts = runs[0], [*self.observer.contracts]
         self._note_computed()

@@ -220,6 +220,10 @@ class Snapshot:
                         copy.copy_(values[name][1])
         self.restore()
 
+    def former(self, path: str) -> torch.Tensor:
+        """Return the copy of the tensor with ``path``."""
+        return self._copies[path]
+
     def changes(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, Any, Any]]:
         """Yield path, old value and new value of everything that changed; None stands for a missing value.
 
@@ -526,7 +530,10 @@ def equal(before: torch.Tensor, now: torch.Tensor) -> bool:
         before, now = before.view(torch.uint8), now.view(torch.uint8)
     if before.dtype is torch.complex32 and now.dtype is torch.complex32:
         before, now = torch.view_as_real(before.resolve_conj()), torch.view_as_real(now.resolve_conj())
-    return torch.equal(before, now) or bool(((before == now) | ((before != before) & (now != now))).all())  # noqa: PLR0124
+    if torch.equal(before, now):
+        return True
+    nan = before != before  # noqa: PLR0124
+    return bool(nan.any()) and bool(((before == now) | (nan & (now != now))).all())  # noqa: PLR0124
 
 
 def same_bits(before: Any, now: Any) -> bool:
