@@ -39,6 +39,7 @@ NOT_TYPED = {
     r"\btorchgauge ci (?!init|plan --config)": "it needs a job of GitHub Actions, or files of one",
     r"\bmatrix\b|2\.12|@2\.1|envs/": "it needs another version of torch",
     r"torchbench": "it needs a checkout of pytorch/benchmark",
+    r"suites install (?!.*--dry-run)": "it asks before it installs packages",
     r"^(pip|curl|rsync|echo|pytest)\b|--yes": "it is not a command of torchgauge, or it installs packages",
     r"\b(POOL|ID|CASE|PATH|FILE|OWNER)\b|\$|/mnt/|inductor_no_cudagraphs": "it names something of the reader",
     r"--expect-history": "it needs the history of an earlier publication",
