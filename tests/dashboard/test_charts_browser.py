@@ -161,7 +161,7 @@ def test_a_silent_device_is_compared_at_its_newest_or_not_planned(
         page.goto(f"{base}compare.html?ad={first['id']}&bd={second['id']}&a={newest}&b={newest}")
         page.wait_for_selector("#result .verdicts")
         assert "not planned on B" in page.text_content("#result")
-        assert "No case has a number on both sides" in page.text_content("#result .mean")
+        assert "No case enters a mean: " in page.text_content("#result .mean")
 
 
 def test_a_point_of_a_model_leads_to_the_comparison_with_the_one_before(

@@ -32,7 +32,7 @@ Three = tuple[float, float, float]
 
 def history(values: list[tuple[Three, Three]], status: list[tuple[int, int]] | None = None) -> History:
     """Cases with a median, low and high at each of two snapshots."""
-    workload = Workload("toy", "m", "inference", "float32", 1, "small", (), 1234)
+    workload = Workload("timm", "m", "inference", "float32", 1, "small", (), 1234)
     cases = tuple(
         CaseName(str(i), replace(workload, batch=i + 1), Column("dev", "eager", compiled=False), i)
         for i in range(len(values))

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
 import re
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from page_text import words
 from patience import until
-from store_builder import CPU, EAGER, INDUCTOR, NOW, RunBuilder, result, timings, workloads
+from store_builder import (
+    CPU,
+    DAY,
+    EAGER,
+    INDUCTOR,
+    NOW,
+    NPU,
+    RunBuilder,
+    environment,
+    result,
+    timings,
+    workloads,
+)
 from test_matrix_pages import _large_results
 
+from torchgauge.dashboard import build_site
 from torchgauge.dashboard.latest_results import Column
 from torchgauge.dashboard.pages import geomean, views
 from torchgauge.dashboard.pages.column_means import ColumnMean, column_means
 from torchgauge.dashboard.pages.heat import heat
 from torchgauge.dashboard.pages.views import Against, View
 from torchgauge.dashboard.trend_lines import student
-from torchgauge.records import Better, Case, Modifier, Status
+from torchgauge.records import Better, Case, Modifier, Status, Workload
 
 T_975 = {1: 12.7062, 2: 4.3027, 3: 3.1824, 5: 2.5706, 10: 2.2281, 30: 2.0423, 1000: 1.9623}
 """The 97.5 % quantile of Student's t by degrees of freedom, from a printed table."""
@@ -101,6 +117,47 @@ def test_a_mean_leaves_out_what_is_in_doubt_on_either_side(tmp_path: Path) -> No
     assert mean.text.startswith("2.0") or mean.text.startswith("1.99")
     assert mean.beside.endswith(", n 3")
     assert mean.left_out == "1 OOM, 1 baseline unsteady, 1 unsteady"
+
+
+@pytest.fixture(scope="module")
+def with_toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of two nights, each with its version of torch, in which toys alone change."""
+    folder = tmp_path_factory.mktemp("toys")
+    for night, torch in enumerate(("2.12.0", "2.13.0")):
+        run, rng = RunBuilder(f"night-{night}", NOW - (2 - night) * DAY), random.Random(night)
+        for device in (CPU, NPU):
+            of = replace(environment(device.name), identity=(("torch", torch),))
+            run.environments.append(of)
+            for place, configuration in itertools.product(range(6), (EAGER, INDUCTOR)):
+                suite, faster = ("toy", 9) if place > 3 else ("timm", 1)
+                case = Case(Workload(suite, f"m{place}"), configuration, device)
+                base = 0.1 / faster ** (night + (device is NPU))
+                gain = 2.0 * faster if configuration is INDUCTOR else None
+                measured = timings(rng, base, gain, device.name)
+                result(run, case, environment_id=of.id, measurements=measured)
+        run.write(folder / "store")
+    build_site(folder / "store", folder / "site", now=NOW)
+    return folder / "site"
+
+
+@pytest.mark.parametrize(
+    ("page", "mean"),
+    [
+        ("index.html", r"(2\.0\d|1\.99)x ±[^ ]+ n = 4, 2 toy left out"),
+        (
+            "pictures/speedups-inductor-????????.svg",
+            r"cpu (2\.0\d|1\.99)x \[.*?: 4 faster, 2 without a ratio;.* 2 toy",
+        ),
+        ("pictures/devices-npusim-*.svg", r"speed-up of (1\.0\d|0\.99\d)x .*, 2 without a ratio\..* toy"),
+        ("pictures/versions-cpu-????????.svg", r"inductor (1\.0\d|0\.99\d)x .*, 2 without a ratio\..* 2 toy"),
+        ("compare.html", r"(1\.0\d\d|0\.99\d)x \S+ \S+ \(n 8, 4 excluded, including 4 toy\)"),
+        ("trends.html", r"(1\.0\d|0\.99\d)x \S+ \S+ on [-\d]+ since [-\d]+, n 4 of 6, 2 toy left out"),
+    ],
+)
+def test_no_mean_counts_toys_and_each_states_how_many(with_toys: Path, page: str, mean: str) -> None:
+    """Compiled, models are twice as fast; nothing else changes but toys, by a factor of nine."""
+    path = min(with_toys.glob(page), key=lambda found: len(found.name))
+    assert re.search(mean, words(path)), words(path)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ POSER: dict[str, Any] = {
 
 def full(name: str) -> Case:
     """A full model in eager on the processor."""
-    return Case(Workload("toy", name, size="full"), EAGER, CPU)
+    return Case(Workload("timm", name, size="full"), EAGER, CPU)
 
 
 def night(store: Path, days: int, **rows: tuple[Status, dict[str, Any]]) -> None:

@@ -57,7 +57,7 @@ def test_a_change_has_size_range_age_and_verdict(store, tmp_path):
     text = _text(page)
     assert "latency +25.0% time [+20.0%, +30.0%]" in text
     assert "1.00 ms → 1.25 ms" in text
-    assert "after torch 2.13, not after torch 2.14" in text
+    assert "after torch 2.13, up to and including torch 2.14" in text
     assert re.search(r"suspected after .* since 2025-12-04 12:00 UTC", text)
     assert "\N{MINUS SIGN}10.0% time no interval: too few nights" in text
     assert re.search(r'<a href="models/[^"]+">toy/a</a>', page)

@@ -22,7 +22,7 @@ def test_a_point_is_the_mean_of_ratios_over_the_cases_of_both_sides() -> None:
     rng = np.random.default_rng(3)
     logs = rng.normal(0, 3, (30, 1)) + rng.normal(0, 0.02, (30, 9))
     logs[rng.random(logs.shape) < 0.1] = np.nan
-    found = mean_line(logs)
+    found = mean_line(logs, np.zeros(len(logs), np.bool_))
     assert found is not None
     assert found.reference == 0
     for place in range(9):
@@ -39,7 +39,7 @@ def test_a_point_is_the_mean_of_ratios_over_the_cases_of_both_sides() -> None:
 def test_a_slow_model_that_is_missing_moves_nothing() -> None:
     """A mean over whatever passed would fall to a fraction of itself."""
     logs = np.log(np.array([[1e-3] * 4, [2e-3] * 4, [9.0, 9.0, np.nan, 9.0]]))
-    found = mean_line(logs)
+    found = mean_line(logs, np.zeros(len(logs), np.bool_))
     assert found is not None
     assert found.median.tolist() == pytest.approx([1, 1, 1, 1])
     assert found.n.tolist() == [3, 3, 2, 3]
@@ -48,7 +48,7 @@ def test_a_slow_model_that_is_missing_moves_nothing() -> None:
 def test_a_run_of_a_few_models_by_hand_is_a_gap_and_no_reference() -> None:
     logs = np.zeros((20, 4))
     logs[3:, [0, 2]] = np.nan
-    found = mean_line(logs)
+    found = mean_line(logs, np.zeros(len(logs), np.bool_))
     assert found is not None
     assert found.reference == 1
     assert np.isnan(found.median).tolist() == [True, False, True, False]
@@ -56,7 +56,7 @@ def test_a_run_of_a_few_models_by_hand_is_a_gap_and_no_reference() -> None:
 
 
 def test_without_any_number_there_is_no_line() -> None:
-    assert mean_line(np.full((3, 4), np.nan)) is None
+    assert mean_line(np.full((3, 4), np.nan), np.zeros(3, np.bool_)) is None
 
 
 @pytest.fixture(scope="module")

@@ -70,13 +70,13 @@ def benchmarks(passed: float = 1.0) -> list[Result]:
     ]
 
 
-def timed(times_as_fast: float = 4.0, number: int = 12) -> list[Result]:
+def timed(times_as_fast: float = 4.0, number: int = 12, suite: str = "timm") -> list[Result]:
     """Models that were timed on the device and on the processor, in both paths and modes."""
     found = []
     for place in range(number):
         for mode in ("inference", "training"):
             for how in (EAGER, INDUCTOR):
-                of = Workload("toy", f"model_{place}", mode)
+                of = Workload(suite, f"model_{place}", mode)
                 found.append(row(of, latency=1e-3, configuration=how))
                 found.append(row(of, latency=1e-3 * times_as_fast, configuration=how, device=HOST))
     return found

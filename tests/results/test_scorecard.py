@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parent))  # the runner imports test files by path
 
 import scorecard_store as made
 
+from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError, UsageError
 from torchgauge.records import Modifier, Status, Workload
 from torchgauge.results.scorecard.card import Card, Scored, Source
@@ -150,6 +153,15 @@ def test_a_speed_within_the_noise_is_not_decided(tmp_path):
         found = item(card(tmp_path / str(place), timed=made.timed(ratio)), "features.graph")
         assert (found.source, found.at_most) == (Source.UNKNOWN, 1)
         assert "too close for a verdict" in found.because
+
+
+def test_toys_are_not_in_the_mean_speed_and_are_counted(tmp_path):
+    """Models are four times as fast as the processor, toys a hundredth as fast."""
+    store = made.publish(tmp_path / "store", "all", made.timed() + made.timed(0.01, 2, "toy"))
+    done = CliRunner().invoke(cli, ["results", "scorecard", "--store", store, "--device", "other", "--json"])
+    (device,) = json.loads(done.stdout)["devices"]
+    said = [each["because"] for each in device["items"] if each["item"] == "features.graph"]
+    assert said == ["4.00 times as fast as the CPU, over 24 cases of 12 models (4 toy left out)"]
 
 
 def test_a_question_that_makes_no_sense_is_left_out(tmp_path):

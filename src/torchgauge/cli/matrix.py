@@ -103,17 +103,14 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
 
 
 def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:
+    from torchgauge.harness.ab.comparison import refuse_unchecked
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.harness.matrix.cells import cells_of
     from torchgauge.harness.matrix.matrix_run import MatrixRequest
 
     cells = cells_of({name: options[name] for name in AXES}, options["builds"], options["baseline"])
     settings, provenance = settings_of(options)
-    if not settings.accuracy:
-        raise UsageError(
-            "--no-accuracy cannot be used with a matrix, which requires accuracy checks",
-            hint="leave out --no-accuracy",
-        )
+    refuse_unchecked(settings)
     policy = str(Path(options["policy"]).absolute()) if options["policy"] else ""
     read_policy(policy)
     return MatrixRequest(

@@ -100,7 +100,7 @@ class Contrast:
     """All rows of a comparison by place, and the mean over the common set.
 
     ``whys`` says of each why it has no ratio; ``ratios`` are logarithms of B over A with both ends of the
-    interval.
+    interval. ``n`` are in the mean, and ``toys`` have a ratio but are excluded from it.
     """
 
     history: History
@@ -115,6 +115,7 @@ class Contrast:
     factor: Floats
     mean: tuple[float, float, float]
     n: int
+    toys: int
 
     def count(self, *words: Word) -> int:
         """How many rows are of one of ``words``."""
@@ -186,8 +187,9 @@ def contrast(
     words = np.where(ok_b & _bits(history.failed, a), Word.ONLY_B, words)
     factor = np.where(usable, np.abs(ratio) / limit, -np.inf)
     logs = np.where(usable, ratio, 0.0)
-    mean, half = mean_and_half(logs[:, None], usable[:, None])
-    n = int(usable.sum())
+    averaged = usable & ~history.toys[b.rows]
+    mean, half = mean_and_half(logs[:, None], averaged[:, None])
+    n = int(averaged.sum())
     middle = (float(np.exp(mean[0])), float(np.exp(mean[0] - half[0])), float(np.exp(mean[0] + half[0])))
     whys = [""] * len(words)
     for i in np.flatnonzero(~usable).tolist():
@@ -199,7 +201,9 @@ def contrast(
             lacks = ("", lacks[1]) if words[i] == Word.ONLY_A else (lacks[0], "")
         whys[i] = _reason(lacks, number_on_a=bool(left[MEDIAN][i] > 0), alike=bool(alike[i]))
     ratios = (ratio, low, high)
-    return Contrast(history, metric, a, b, words, whys, ratios, limit, known, factor, middle, n)
+    return Contrast(
+        history, metric, a, b, words, whys, ratios, limit, known, factor, middle, n, int(usable.sum()) - n
+    )
 
 
 def _words(

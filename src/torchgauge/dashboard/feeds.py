@@ -115,7 +115,7 @@ def _regression(each: Change, builds: Mapping[str, TorchBuild]) -> FeedEntry:
         lines=(
             found.case_id,
             f"{found.metric}: {before} to {after}, {size} {interval_text(found)}",
-            f"first bad build: after {good}, not after {bad}",
+            f"first bad build: after {good}, up to and including {bad}",
             f"{state}: {found.reason}" if found.reason else state,
         ),
     )

@@ -79,6 +79,11 @@ class History:
         )
 
     @cached_property
+    def toys(self) -> Bits:
+        """Which cases no mean counts, because they are toys."""
+        return np.array([bool(case.workload.toy) for case in self.cases], np.bool_)
+
+    @cached_property
     def planned(self) -> npt.NDArray[np.int64]:
         """Cases planned per snapshot."""
         found: npt.NDArray[np.int64] = (self.status != NOTHING_PLANNED).sum(axis=0)

@@ -57,7 +57,7 @@ class TrendLine:
     """One device and configuration; ``suite`` is empty for all suites together.
 
     ``passed`` counts cases per snapshot, -1 where nothing was heard of any; ``planned`` counts all.
-    ``doubts`` counts those whose step times are in no mean, by the modifier that says so; those that occur.
+    ``doubts`` counts those whose step times are in no mean, by the reason; those that occur.
     """
 
     device: str
@@ -82,12 +82,16 @@ def trend_lines(window: History, metrics: Sequence[str], suites: bool = True) ->
     said = ~_SAYS_NOTHING[window.status]
     logs = {name: usable_logs(window, name, passed) for name in metrics if name in window.values}
     doubted = {modifier.value: window.mark(modifier.value) & ~window.timed for modifier in sorted(UNTIMED)}
+    doubted["toy"] = window.timed & window.toys[:, None]
     found = []
     for (device, _, configuration, suite), members in sorted(groups.items()):
         rows = np.array(members, np.int64)
         counts = np.where(said[rows].any(axis=0), passed[rows].sum(axis=0), -1)
         planned = (window.status[rows] != NOTHING_PLANNED).sum(axis=0)
-        means = {name: line for name, array in logs.items() if (line := mean_line(array[rows])) is not None}
+        toys = window.toys[rows]
+        means = {
+            name: line for name, array in logs.items() if (line := mean_line(array[rows], toys)) is not None
+        }
         doubts = {name: number for name, bits in doubted.items() if (number := bits[rows].sum(axis=0)).any()}
         found.append(TrendLine(device, configuration, suite, counts, planned, means, doubts))
     return tuple(found)
@@ -102,9 +106,10 @@ def usable_logs(window: History, metric: str, passed: Bits) -> Floats:
     return found
 
 
-def mean_line(logs: Floats) -> MeanLine | None:
-    """The line of cases with ``logs[cases, snapshots]``; None without any number."""
-    there = np.isfinite(logs)
+def mean_line(logs: Floats, toys: Bits) -> MeanLine | None:
+    """The line of cases with ``logs[cases, snapshots]`` without ``toys``; None without any number."""
+    numbers = np.isfinite(logs)
+    there = numbers & ~toys[:, None]
     counts = there.sum(axis=0)
     best = int(counts.max(initial=0))
     if not best:
@@ -118,7 +123,7 @@ def mean_line(logs: Floats) -> MeanLine | None:
     median = np.where(shown, np.exp(mean), np.nan)
     with np.errstate(over="ignore"):
         low, high = np.where(shown, np.exp(mean - half), np.nan), np.where(shown, np.exp(mean + half), np.nan)
-    return MeanLine(reference, int(there.any(axis=1).sum()), median, low, high, n)
+    return MeanLine(reference, int(numbers.any(axis=1).sum()), median, low, high, n)
 
 
 def mean_and_half(values: Floats, counted: Bits) -> tuple[Floats, Floats]:

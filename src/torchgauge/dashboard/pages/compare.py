@@ -76,7 +76,7 @@ class Comparison:
     mean: str
     mean_interval: str
     n: int
-    left_out: int
+    left_out: str
     differing: Table
     one_sided: Table
     others: tuple[Table, ...]
@@ -193,6 +193,7 @@ def _comparison(
     mean, between = gain_parts(metric.better, *result.mean)
     undecided, unchanged = result.count(Word.UNDECIDED), result.count(Word.UNCHANGED)
     apart = result.count(Word.INCOMPARABLE)
+    toys = f", including {result.toys} toy" if result.toys else ""
     return Comparison(
         title=f"{left}: latest vs previous snapshot" if left == right else f"{left} with {right}",
         a=_side(left, a),
@@ -203,7 +204,7 @@ def _comparison(
         mean=mean,
         mean_interval=between,
         n=result.n,
-        left_out=len(result.words) - result.n,
+        left_out=f"{len(result.words) - result.n} excluded{toys}",
         differing=_table(result, metric, MOST_ROWS, "Significant differences", Word.BETTER, Word.WORSE),
         one_sided=_table(result, metric, FEW_ROWS, "Passes on one side only", Word.ONLY_A, Word.ONLY_B),
         others=(

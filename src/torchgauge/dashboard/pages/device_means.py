@@ -11,7 +11,7 @@ from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import change
-from torchgauge.records import METRICS, Status, apart, left_out
+from torchgauge.records import METRICS, Status, left_out
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
@@ -34,11 +34,11 @@ def _mean_change(entries: Sequence[Entry], metric: str, moved: Mapping[str, Move
     logs: dict[str, list[float]] = {}
     for entry in entries:
         movement = moved.get(entry.newest["case_key"])
-        if movement is not None and not geomean.toy(entry) and not geomean.why_out(entry, metric):
+        if movement is not None and not geomean.why_out(entry, metric):
             logs.setdefault(entry.workload.name, []).append(math.log(movement.ratio))
     mean = geomean.mean_of([math.exp(math.fsum(found) / len(found)) for found in logs.values()])
     without = left_out(
-        geomean.toy(entry) or apart(metric, entry.marks)
+        geomean.why_out(entry, metric)
         for entry in entries
         if entry.status is Status.PASS and metric in entry.numbers
     )
@@ -61,9 +61,9 @@ def speedups(entries: Sequence[Entry], metric: str) -> Mapping[str, tuple[geomea
     doubts: dict[str, list[str]] = {}
     for entry in entries:
         if entry.column.compiled and entry.status is Status.PASS and metric in entry.numbers:
-            name, toy = entry.column.configuration, geomean.toy(entry)
-            doubts.setdefault(name, []).append(toy or apart(metric, entry.marks))
-            if not toy and not geomean.why_out(entry, metric):
+            name, why = entry.column.configuration, geomean.why_out(entry, metric)
+            doubts.setdefault(name, []).append(why)
+            if not why:
                 found.setdefault(name, []).append(entry.numbers[metric]["median"])
     return {
         name: (geomean.mean_of(found.get(name, ())), left_out(each)) for name, each in sorted(doubts.items())

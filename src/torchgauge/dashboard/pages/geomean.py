@@ -18,7 +18,6 @@ from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
 from torchgauge.records import Modifier, Status, apart
 from torchgauge.results.latest import STALE_AFTER_S
-from torchgauge.suites.toy.suite import SUITE as TOYS
 
 NO_NUMBER = "no number"
 
@@ -35,6 +34,8 @@ class Mean:
 
 def why_out(entry: Entry, metric: str) -> str:
     """Why the number of ``metric`` enters no mean; empty where it does."""
+    if toy := entry.workload.toy:
+        return toy
     if entry.status is not Status.PASS:
         return LOOKS[entry.status].code
     if why := apart(metric, entry.marks):
@@ -44,11 +45,6 @@ def why_out(entry: Entry, metric: str) -> str:
     number = entry.numbers.get(metric)
     median = number["median"] if number else None
     return NO_NUMBER if median is None or not median > 0 else ""
-
-
-def toy(entry: Entry) -> str:
-    """Return ``toy`` for a toy, which is in no mean because its time is all overhead; else an empty text."""
-    return TOYS.name if entry.workload.suite == TOYS.name else ""
 
 
 def mean_of(values: Collection[float]) -> Mean | None:

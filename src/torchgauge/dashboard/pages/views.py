@@ -211,7 +211,7 @@ def _read_once(metric: str) -> Reader:
 
 
 def _absolute(entry: Entry, metric: str) -> Reading:
-    number, out = entry.numbers.get(metric), geomean.toy(entry) or geomean.why_out(entry, metric)
+    number, out = entry.numbers.get(metric), geomean.why_out(entry, metric)
     if number is None or number["median"] is None:
         return Reading(
             None, None, relative=False, why=number["absent"] if number else "not measured", out=out

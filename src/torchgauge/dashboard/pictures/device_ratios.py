@@ -39,8 +39,8 @@ METHOD = (
     "Scenarios with another main metric, such as tokens per second, use that metric. The whisker is the "
     "95 % interval of the speed-up, from the intervals of both sides; it is coloured if it excludes 1. The "
     "intervals cover the samples of one process, not differences between launches. For a lost nightly "
-    "run, the last known result is used for up to eight days, with its date. A number in doubt or without an "
-    "interval has no speed-up: a mark at the edge of that side states the reason."
+    "run, the last known result is used for up to eight days, with its date. A toy, and a number in doubt or "
+    "without an interval, has no speed-up: a mark at the edge of that side states the reason."
 )
 
 

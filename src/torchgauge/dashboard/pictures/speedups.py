@@ -37,8 +37,8 @@ METHOD = (
     "Each point is one workload that passed eager and compiled. The speed-up is eager time over "
     "compiled time, measured interleaved in one process: 2 is twice as fast. The whisker is its 95 % "
     "interval, coloured if it excludes 1. Points are sorted, so each group is the whole distribution. "
-    "The diamond is the geometric mean over the workloads, with its interval. Workloads without a "
-    "speed-up, or with one in doubt, are counted with the reason and have no point."
+    "The diamond is the geometric mean over the workloads, with its interval. Toys, and workloads "
+    "without a speed-up or with one in doubt, are counted with the reason and have no point."
 )
 
 

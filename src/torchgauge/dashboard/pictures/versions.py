@@ -48,7 +48,7 @@ METHOD = (
     "have one release, it is the oldest recent snapshot with another nightly build. 2x is twice as fast. "
     "The whisker is the 95 % interval of the ratio. It is coloured if it excludes 1 and the change "
     "exceeds the noise of the case, as on the page Compare. A change of the machine changes these "
-    "numbers too. Cases without a ratio are counted with the reason."
+    "numbers too. Toys, and cases without a ratio, are counted with the reason."
 )
 
 _Row = tuple[int, Ratio | Lack]
@@ -133,8 +133,9 @@ def _found(recent: History, sides: tuple[list[int], int, int], thresholds: Float
         strict=True,
     ):  # fmt: skip
         name = recent.cases[row].workload.name
-        if word not in _RATIOS or not all(math.isfinite(each) for each in log):
-            reason = why.partition(" on ")[0] if word not in _RATIOS else "no interval"
+        toy = recent.cases[row].workload.toy
+        if toy or word not in _RATIOS or not all(math.isfinite(each) for each in log):
+            reason = toy or (why.partition(" on ")[0] if word not in _RATIOS else "no interval")
             yield row, Lack(name, Edge.NOWHERE, reason or "no number", href=_href(recent, row))
             continue
         text = tuple(units.interval(each[0], each[1], each[2], METRICS[METRIC].unit) for each in three)

@@ -273,13 +273,15 @@ function summary(site, a, b, metric, rows) {
     const count = rows.filter((row) => row.word === word).length;
     list.append(element("li", { class: `v-${word}${count ? "" : " none"}` }, element("b", {}, String(count)), ` ${title}`));
   }
-  const logs = rows.filter((row) => Number.isFinite(row.ratio)).map((row) => row.ratio);
-  const middle = mean(logs);
+  const known = rows.filter((row) => Number.isFinite(row.ratio));
+  const middle = mean(known.filter(({ b }) => b?.case.suite !== "toy").map(({ ratio }) => ratio));
+  const toys = known.length - middle.n;
+  const out = `${rows.length - middle.n} excluded${toys ? `, including ${toys} toy` : ""}`;
   const line = element("p", { class: "mean" });
   if (middle.n) {
     const { text, between } = shown({ ...middle, ratio: middle.mean }, metric);
-    line.append(`Geometric mean ${metric.gain} of B over A: `, element("b", {}, text), `${between && ` ${between}`} (n ${middle.n}, ${rows.length - middle.n} excluded).`);
-  } else line.append("No case has a number on both sides.");
+    line.append(`Geometric mean ${metric.gain} of B over A: `, element("b", {}, text), `${between && ` ${between}`} (n ${middle.n}, ${out}).`);
+  } else line.append(`No case enters a mean: ${out}.`);
   /** @param {Side} side */
   const named = (side) => {
     const device = site.devices.find(({ id }) => id === side.device)?.name ?? "all devices";

@@ -84,12 +84,12 @@ function controls(site, metrics, state, go) {
 }
 
 /**
- * How many cases have a number at a place that is in no mean, by the mark that keeps it out.
+ * How many cases have a number at a place that is in no mean, by the reason.
  * @param {import("./data.js").Manifest} site @param {string} metric @param {TrendLine | undefined} line @param {number} at
  */
 function leftOut(site, metric, line, at) {
   const doubts = site.metrics.find(({ name }) => name === metric)?.doubts ?? [];
-  const found = doubts.filter((name) => line?.doubts?.[name]?.[at]).map((name) => `${line?.doubts?.[name][at]} ${name}`);
+  const found = [...doubts, "toy"].filter((name) => line?.doubts?.[name]?.[at]).map((name) => `${line?.doubts?.[name][at]} ${name}`);
   return found.length ? `${found.join(", ")} left out` : "";
 }
 

@@ -118,6 +118,12 @@ def new_comparison(
     return Comparison(plan, Store.open(store, create=True), setups, progress)
 
 
+def refuse_unchecked(settings: RunSettings) -> None:
+    """Raise :class:`UsageError` where accuracy checks are off."""
+    if not settings.accuracy:
+        raise UsageError("--no-accuracy: unchecked results are not compared", hint="omit --no-accuracy")
+
+
 def planned_comparison(
     request: Request, examined: Mapping[str, Interpreter] = MappingProxyType({})
 ) -> tuple[ComparisonPlan, dict[Side, SideSetup]]:
@@ -138,8 +144,7 @@ def planned_comparison(
     sources = sources_of(request.selection.suites, request.base.revision, request.head.revision)
     base = replace(base, source=base.source or sources[0])
     head = replace(head, source=head.source or sources[1])
-    if not request.settings.accuracy:
-        raise UsageError("--no-accuracy: unchecked results are not compared", hint="omit --no-accuracy")
+    refuse_unchecked(request.settings)
     # launches of equal seeds repeat their chance, and with it what it does to them
     seed = secrets.randbelow(1 << 31) if request.seed is None else request.seed
     selection = request.selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from torchgauge.counted import counted
-from torchgauge.records import Workload
+from torchgauge.records import Workload, left_out
 from torchgauge.results.scorecard.evidence import Evidence, Says, Seen
 from torchgauge.results.scorecard.finding import SHOWN, Finding
 from torchgauge.results.scorecard.scorecard_file import Item, Measured
@@ -18,9 +18,13 @@ SUBJECT_MODES = ("inference", "training")
 def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     """The mean ratio of step times, host over device; within ``margin`` of 1 it is not decided.
 
-    The mean is geometric, over the same workload in the same configuration, fast on either side.
+    The mean is geometric, over the same workload in the same configuration, fast on either side. Toys are
+    excluded.
     """
-    pairs = _pairs(rule, evidence)
+    timed = _pairs(rule, evidence)
+    pairs = [pair for pair in timed if not pair[0].workload.toy]
+    without = left_out(own.workload.toy for own, _ in timed)
+    beside = f" ({without})" if without else ""
     minimum, margin = rule.minimum or 1, rule.margin or 0.0
     modes = rule.mode or ",".join(SUBJECT_MODES)
     command = (
@@ -37,14 +41,14 @@ def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     cases = tuple(f"{own.case_id} ({own.run_id})" for own, _ in pairs[:SHOWN])
     if len(models) < minimum:
         because = (
-            f"{counted(len(models), 'model was', 'models were')} timed on device and CPU, "
+            f"{counted(len(models), 'model was', 'models were')} timed on device and CPU{beside}, "
             f"and {minimum} are needed"
         )
         return Finding(None, item.points, because, cases, command)
     ratio = math.exp(sum(math.log(_median(host) / _median(own)) for own, host in pairs) / len(pairs))
     because = (
         f"{ratio:.2f} times as fast as the CPU, over "
-        f"{counted(len(pairs), 'case')} of {counted(len(models), 'model')}"
+        f"{counted(len(pairs), 'case')} of {counted(len(models), 'model')}{beside}"
     )
     if 1 - margin <= ratio < 1 + margin:
         return Finding(None, item.points, f"{because}: too close for a verdict", cases, command)

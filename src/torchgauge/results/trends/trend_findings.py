@@ -87,10 +87,10 @@ class Finding:
     ``size`` is relative (0.05 is 5 % more) with ``low`` and ``high`` as its interval at 95 %, None where
     there are too few nights for one. ``before`` and ``after`` are in ``unit``. ``good_run`` is the last run
     before the change with a number and ``suspect_run`` the first with the new level; the first bad run lies
-    behind ``safe_run`` and not after ``latest_run`` with 90 % probability. ``suspect_at`` and ``decided_at``
-    are in seconds since the epoch (the latter None where nothing was measured again), ``nights_since``
-    counts the runs from the suspect one on. ``worse`` is None where neither direction is better.
-    ``code_changed`` says whether the code of the model differs between the good and the suspect run.
+    behind ``safe_run``, up to and including ``latest_run``, with 90 % probability. ``suspect_at`` and
+    ``decided_at`` are in seconds since the epoch (the latter None where nothing was measured again),
+    ``nights_since`` counts the runs from the suspect one on. ``worse`` is None where neither direction is
+    better. ``code_changed`` says whether the code of the model differs between the good and the suspect run.
     """
 
     key: str
