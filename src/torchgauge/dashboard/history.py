@@ -19,6 +19,7 @@ from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import SAYS_NOTHING
 from torchgauge.records import ATTEMPTED, UNCOUNTED, UNTIMED, Modifier, Status, apart, is_of_a_step
+from torchgauge.suites.toy.suite import toy
 
 STATUSES: tuple[Status, ...] = tuple(Status)
 """The statuses by their index in the arrays."""
@@ -81,7 +82,7 @@ class History:
     @cached_property
     def toys(self) -> Bits:
         """Which cases no mean counts, because they are toys."""
-        return np.array([bool(case.workload.toy) for case in self.cases], np.bool_)
+        return np.array([bool(toy(case.workload)) for case in self.cases], np.bool_)
 
     @cached_property
     def planned(self) -> npt.NDArray[np.int64]:

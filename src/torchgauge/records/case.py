@@ -113,11 +113,6 @@ class Workload:
         return Subject.MODELS
 
     @property
-    def toy(self) -> str:
-        """``toy`` for a toy, which enters no mean because its time is all overhead; else an empty text."""
-        return self.suite if self.suite == "toy" else ""
-
-    @property
     def group(self) -> tuple[str, str]:
         """Suite and model: what one page is about."""
         return self.suite, self.model

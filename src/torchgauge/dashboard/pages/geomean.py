@@ -18,6 +18,7 @@ from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
 from torchgauge.records import Modifier, Status, apart
 from torchgauge.results.latest import STALE_AFTER_S
+from torchgauge.suites.toy.suite import toy
 
 NO_NUMBER = "no number"
 
@@ -34,8 +35,8 @@ class Mean:
 
 def why_out(entry: Entry, metric: str) -> str:
     """Why the number of ``metric`` enters no mean; empty where it does."""
-    if toy := entry.workload.toy:
-        return toy
+    if why := toy(entry.workload):
+        return why
     if entry.status is not Status.PASS:
         return LOOKS[entry.status].code
     if why := apart(metric, entry.marks):

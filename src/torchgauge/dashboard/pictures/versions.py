@@ -33,6 +33,7 @@ from torchgauge.dashboard.pictures.ratios import (
 from torchgauge.records import METRICS, Subject
 from torchgauge.results import units
 from torchgauge.results.log_ratio import ratio_of
+from torchgauge.suites.toy.suite import toy
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
@@ -133,9 +134,9 @@ def _found(recent: History, sides: tuple[list[int], int, int], thresholds: Float
         strict=True,
     ):  # fmt: skip
         name = recent.cases[row].workload.name
-        toy = recent.cases[row].workload.toy
-        if toy or word not in _RATIOS or not all(math.isfinite(each) for each in log):
-            reason = toy or (why.partition(" on ")[0] if word not in _RATIOS else "no interval")
+        out = toy(recent.cases[row].workload)
+        if out or word not in _RATIOS or not all(math.isfinite(each) for each in log):
+            reason = out or (why.partition(" on ")[0] if word not in _RATIOS else "no interval")
             yield row, Lack(name, Edge.NOWHERE, reason or "no number", href=_href(recent, row))
             continue
         text = tuple(units.interval(each[0], each[1], each[2], METRICS[METRIC].unit) for each in three)

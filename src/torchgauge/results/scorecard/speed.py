@@ -10,6 +10,7 @@ from torchgauge.results.scorecard.evidence import Evidence, Says, Seen
 from torchgauge.results.scorecard.finding import SHOWN, Finding
 from torchgauge.results.scorecard.scorecard_file import Item, Measured
 from torchgauge.suites.suite import HOST
+from torchgauge.suites.toy.suite import toy
 
 EAGER = "eager"
 SUBJECT_MODES = ("inference", "training")
@@ -22,8 +23,8 @@ def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     excluded.
     """
     timed = _pairs(rule, evidence)
-    pairs = [pair for pair in timed if not pair[0].workload.toy]
-    without = left_out(own.workload.toy for own, _ in timed)
+    pairs = [pair for pair in timed if not toy(pair[0].workload)]
+    without = left_out(toy(own.workload) for own, _ in timed)
     beside = f" ({without})" if without else ""
     minimum, margin = rule.minimum or 1, rule.margin or 0.0
     modes = rule.mode or ",".join(SUBJECT_MODES)
