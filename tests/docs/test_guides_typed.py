@@ -42,7 +42,8 @@ FIRST = {
 NOT_TYPED = {
     r"\bcuda\b|--device-a D1|npu-910b": "it needs an accelerator",
     r"--executor slurm|\bworker plan\.json|results merge": "typed by the tests of clusters and machines",
-    r"\btorchgauge ci (?!init|plan --config)": "it needs a job of GitHub Actions, or files of one",
+    r"\btorchgauge ci init": "it needs a wheel of torchgauge; test_written_workflows types it",
+    r"\btorchgauge ci (?!plan --config)": "it needs a job of GitHub Actions, or files of one",
     r"\bmatrix\b|2\.12|@2\.1|envs/": "it needs another version of torch",
     r"torchbench": "it needs a checkout of pytorch/benchmark",
     r"suites install (?!.*--dry-run)": "it asks before it installs packages",
@@ -84,7 +85,7 @@ def test_commands_of_a_guide_are_typed(guide: Path, tmp_path: Path) -> None:
         (work / name).symlink_to(scripts.parent)
     for page in (GUIDES[0].with_name("measure-your-own-model.md"), guide):
         for block in blocks_of(page, "python", "yaml"):
-            if name := re.match(r"# ([\w-]+\.(?:py|yaml))\n", block.text):
+            if name := re.match(r"# ([\w-]+\.(?:py|ya?ml))\n", block.text):
                 (work / name[1]).write_text(block.text, encoding="utf-8")
     (work / "acme").mkdir()
     (work / "acme" / "models.py").write_text((work / "mine.py").read_text().replace("model()", "encoder()"))
