@@ -153,7 +153,8 @@ async function figuresOf(site, state, first) {
     found.push(figure({ title: `${where}: ${metric.replaceAll("_", " ")}, ${wanted?.gain} over the reference${side}`, snapshots, lines: means, unit: "ratio", breaks, one: true }));
     if (breaks.length) found.push(element("p", { class: "muted" }, "The dotted line begins the next epoch, which has its own reference."));
   } else {
-    found.push(element("p", { class: "notice" }, `No ${metric.replaceAll("_", " ")} of this device, configuration and suite in these dates: choose another metric or older dates.`));
+    const why = state.suite === "toy" ? "means exclude toys: choose another suite" : "choose another metric or older dates";
+    found.push(element("p", { class: "notice" }, `No ${metric.replaceAll("_", " ")} of this device, configuration and suite in these dates: ${why}.`));
   }
   if (shares.length) found.push(figure({ title: `${where}: share of planned cases that pass`, snapshots, lines: shares, unit: "%", fromZero: true, exact: true }));
   return found;
