@@ -65,6 +65,8 @@ TIMED = (
 EXPLAINED: dict[str, str] = {
     "llama training *": "upstream declares no training (DEFAULT_TRAIN_BSIZE is None), as torchgauge reads; "
     "its train() returns a NotImplementedError and raises none, so upstream's step does nothing",
+    "pytorch_CycleGAN_and_pix2pix training *": "upstream downloads its images from a server of its company "
+    "and raises; torchgauge writes random images of their sizes in their place, and the training runs",
 }
 """Why statuses differ, by ``model mode configuration``; each part may be a pattern."""
 SLOWER: dict[str, str] = {}
