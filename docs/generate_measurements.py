@@ -59,6 +59,7 @@ class Topic(msgspec.Struct, forbid_unknown_fields=True):
     command: str
     figures: list[Figure]
     columns: list[str] = msgspec.field(default_factory=list)
+    head: str = "figure"
     load: str = ""
     note: str = ""
     details: str = ""
@@ -140,7 +141,7 @@ def _topic(topic: Topic) -> Iterator[str]:
             command, machine, date = (mine or other for mine, other in zip(own, shared, strict=True))
             yield from ("", f"`{command}` ({machine}, {date})")
         limits = any(figure.limit for figure in figures)
-        heads = ["figure", *(topic.columns or ["value"]), *(["limit"] if limits else [])]
+        heads = [topic.head, *(topic.columns or ["value"]), *(["limit"] if limits else [])]
         yield from ("", table(heads, [_row(figure, limits) for figure in figures]).rstrip())
 
 

@@ -127,8 +127,8 @@ def compare(
 ) -> LiveComparison:
     """Compare the time of ``new(*args, **kwargs)`` with that of ``old(*args, **kwargs)``.
 
-    Both are called alternately in this process, until the verdict is certain or ``max_time_s`` seconds
-    are over.
+    ``old`` and ``new`` are called alternately in this process, until the verdict is certain or
+    ``max_time_s`` seconds are over.
 
     - ``device``: device that is synchronised (default: the device of ``args``, modules and results).
     - ``tolerance``: relative change. A smaller change than half of it is never a regression.

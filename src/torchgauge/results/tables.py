@@ -217,11 +217,11 @@ TABLES: dict[str, Table] = {
 
 _PARTS = {
     "run_id": "The case:",
-    "configuration": "Its configuration:",
-    "status": "Its result:",
-    "error_type": "Its failure:",
+    "configuration": "Configuration of the case:",
+    "status": "Result of the case:",
+    "error_type": "Failure of the case:",
     "realised_hash": "The built model:",
-    "accuracy_reference": "Its accuracy:",
+    "accuracy_reference": "Accuracy of the case:",
     "environment_id": "Place, time and process:",
 }
 """Columns of ``results`` before which the reference begins a new list, with the line above it."""
@@ -237,7 +237,7 @@ def _render(table: Table) -> str:
     lines = [f"### `{table.name}`", "", f"One row: {table.row}."]
     if shared:
         names = ", ".join(f"`{column.name}`" for column in table.columns if column in shared)
-        lines += ["", f"As in `results`: {names}."]
+        lines += ["", f"Columns as in table `results`: {names}."]
     parts = _PARTS if table is RESULTS else {next(c.name for c in table.columns if c not in shared): ""}
     for column in (each for each in table.columns if each not in shared):
         if column.name in parts:
