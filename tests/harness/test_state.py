@@ -71,6 +71,8 @@ WRONG = {
         "large_lost": "after.attribute.model.cache: largest error",
         "large_wrong": "after.attribute.model.cache: largest error",
         "large_elsewhere": "after.attribute.model.cache.elsewhere: largest error",
+        "large_baked": "wrong with other inputs: after.attribute.model.cache",
+        "named_elsewhere": "structure differs: ",
         "large_late": "correct before timing, wrong while timed: after.attribute.model.cache",
     },
     "training": {

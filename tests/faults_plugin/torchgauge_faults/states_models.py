@@ -303,6 +303,39 @@ class LargeElsewhere(LargeCache):
         return self.forward(x)
 
 
+class LargeBaked(LargeCache):
+    """A back end that writes the row which the first inputs chose."""
+
+    def row(self, x: torch.Tensor) -> int:
+        """Return the row that ``x`` chooses."""
+        return int(10.0 * x.detach().abs().sum()) % len(self.cache)
+
+    @torch.compiler.disable
+    def write(self, row: int, x: torch.Tensor) -> torch.Tensor:
+        """Write a row, and return a result that does not depend on it."""
+        self.cache[row] = x[0].detach()
+        return torch.ones(3)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.write(self.row(x), x)
+
+    def broken(self, x: torch.Tensor) -> Any:
+        if not outside.KEPT:
+            outside.KEPT.append(x.detach().clone())
+        return self.write(self.row(outside.KEPT[0]), x)
+
+
+class NamedElsewhere(Program):
+    """A back end that drops a result, which has the name of a suffix of torchgauge's."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.linear.elsewhere = x.sum().detach()
+        return {"out": self.linear(x), "elsewhere": x.sum()}
+
+    def broken(self, x: torch.Tensor) -> Any:
+        return {"out": self.linear(x)}
+
+
 class LargeLate(LargePosition):
     """A back end that stops writing rows after some calls."""
 

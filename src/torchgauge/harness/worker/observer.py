@@ -223,15 +223,15 @@ class Observer:
 
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
         """Return both, each with the old values of paths that only the other has, without unsettled ones."""
-        odd = {}
-        for path in first.keys() ^ second.keys():
-            if path in self._before:
-                odd[path] = self._before[path]
-            elif path.endswith(ELSEWHERE):
-                tensor = self._snapshot.former(path.removeprefix(f"{AFTER}.").removesuffix(ELSEWHERE))
-                odd[path] = to_host(tensor, copy=False)
-        one, other = (self._without({**odd, **run}, tuple(self._unsettled)) for run in (first, second))
-        return one, other
+        return self._completed(first, second), self._completed(second, first)
+
+    def _completed(self, run: Observation, other: Observation) -> Observation:
+        odd = {path: self._before[path] for path in other.keys() - run.keys() if path in self._before}
+        for path in self.boxes.keys() & self._snapshot.tensors.keys():
+            name = f"{AFTER}.{path}{ELSEWHERE}"
+            if name in other and name not in run:
+                odd |= finite(name, to_host(self._snapshot.former(path), copy=False))
+        return self._without({**odd, **run}, tuple(self._unsettled))
 
     def settle(self, runs: Sequence[Observation]) -> None:
         """Keep the state that eager changes, and compare attributes that all ``runs`` change alike."""

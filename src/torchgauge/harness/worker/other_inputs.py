@@ -298,6 +298,6 @@ class OtherInputs:
 
     def _moved(self, shown: Observation) -> set[str]:
         """Return the paths in ``shown``, except those of inputs, whose values eager did not return before."""
-        first = self.checks.eager
+        shown, first = self.observer.complete(shown, self.checks.eager)
         both = {path for path in shown.keys() & first.keys() if not path.startswith(INPUTS)}
         return {path for path in both if not same_bits(shown[path], first[path])}
