@@ -52,7 +52,7 @@ def test_launching_is_no_host_execution(tmp_path: Path) -> None:
     assert Modifier.DEGRADED not in row.modifiers
     said = str(dict(row.facts)["host_execution"])
     assert said.startswith("unknown: the host was busy for ")
-    assert said.endswith("launching, waiting and computing cannot be distinguished")
+    assert said.endswith("the profile does not show whether it launched kernels, waited or computed")
 
 
 def test_a_host_that_waits_did_not_compute(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def selectors(command: Command) -> Command:
         ),
         _list(
             "--config",
-            "how models run: eager,inductor,... (default: the model's, else both)",
+            "how models run: eager,inductor,... (default: the model's, else eager,inductor)",
         ),
         _list(
             "--dtype",

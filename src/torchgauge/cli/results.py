@@ -58,6 +58,7 @@ def list_runs(kind: str | None, store: str, as_json: bool) -> None:
     Example: torchgauge results list
     """
     from torchgauge.harness.store_list import store_entries
+    from torchgauge.results.lookup import MAKERS
     from torchgauge.results.store import Store
 
     opened = Store.open(store)
@@ -68,7 +69,7 @@ def list_runs(kind: str | None, store: str, as_json: bool) -> None:
         return
     say(each.line for each in entries)
     if not entries:
-        click.echo(f"no {kind or 'run'}s yet; try: torchgauge run SUITE --device DEVICE", err=True)
+        click.echo(f"no {kind or 'run'}s yet; try: {MAKERS[kind or 'run']}", err=True)
 
 
 @click.command("publish")

@@ -90,8 +90,8 @@ class OpenStore:
     ) -> pd.DataFrame:
         """Return a row for each case and metric of two runs: verdict, ratio and its interval.
 
-        A ratio is head time over base time. Without three earlier runs of a case, the verdict is
-        ``undecided``.
+        A ratio is head time over base time. The verdict is ``undecided`` unless the store has
+        three earlier runs of the case on the same machine and software: they give its noise.
 
         - To compare two devices of one run, pass ``device=(BASE, HEAD)``.
         - To compare two configurations, pass ``config=(BASE, HEAD)``.

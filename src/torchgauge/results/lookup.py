@@ -48,14 +48,16 @@ def resolve(name: str, known: Sequence[str], kind: str = "run", several: str = "
 def _hint(kind: str, known: Sequence[str]) -> str:
     """What to type for what there is of a kind, and how the first one comes about where there is none."""
     listing = "torchgauge matrix --show latest" if kind == "matrix" else "torchgauge results list"
-    return f"{listing} shows them" if known else f"{_MAKERS.get(kind, _MAKERS['run'])} makes one"
+    return f"{listing} shows them" if known else f"{MAKERS.get(kind, MAKERS['run'])} makes one"
 
 
-_MAKERS = {
+MAKERS = {
     "run": "torchgauge run SUITE --device DEVICE",
     "comparison": "torchgauge ab --base PYTHON --head PYTHON SUITE --device DEVICE",
     "matrix": "torchgauge matrix SUITE --torch VERSION,VERSION --device DEVICE",
+    "bisection": "torchgauge bisect SUITE/MODEL --device DEVICE --build LABEL=PYTHON --build LABEL=PYTHON",
 }
+"""The command that makes the first object of a kind."""
 
 
 def is_latest(name: str) -> bool:

@@ -162,7 +162,7 @@ def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
         raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, f"the set is not from campaign {campaign_id}")
     if stated is not None and hashlib.sha256(data).hexdigest() not in stated_answers(stated, found.pool):
         pool = one_line(found.pool)[:60]
-        words = f"no confirming job of pool {pool} has an annotation with the digest of this set"
+        words = f"no job `confirm {pool} N` has an annotation with the SHA-256 of this file"
         raise RefusedSetError(Reason.FOREIGN_IDENTITY, words)
     return found
 

@@ -47,11 +47,15 @@ def rows(make_sandbox, tmp_path_factory) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "facts", "degraded"),
     [
-        ("wide", {"simd_width": 1, "simd": "none"}, "SIMD width 4096 was requested, but the code has 1"),
+        (
+            "wide",
+            {"simd_width": 1, "simd": "none"},
+            "SIMD width 4096 was requested, but the code has no vectors",
+        ),
         (
             "narrow",
             {"simd_width": 1, "simd": "none"},
-            "SIMD width 128 was requested, but the code has 1: torch supports ",
+            "SIMD width 128 was requested, but the code has no vectors: torch supports ",
         ),
         ("scalar", {"simd_width": 1, "simd": "none"}, ""),
         ("inductor-freezing", {"folded_parameters": 6}, ""),
@@ -136,7 +140,7 @@ NONE = "# Original ATen: [aten.addmm]\nextern_kernels.addmm(arg0, arg1)"
             128,
             [SCALAR],
             {"simd_width": 1},
-            "SIMD width 128 was requested, but the code has 1: torch supports 512 here",
+            "SIMD width 128 was requested, but the code has no vectors: torch supports 512 here",
         ),
     ],
 )

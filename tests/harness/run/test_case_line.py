@@ -14,7 +14,7 @@ def summary(
 ) -> Summary:
     """A summary of a step's time or of a ratio; without a median it says why there is none."""
     unit, better = ("s", Better.LOWER) if metric == "latency" else ("ratio", Better.HIGHER)
-    absent = "" if median is not None else "eager and this configuration have no common round"
+    absent = "" if median is not None else "eager and this configuration have no step times from one round"
     return Summary(metric, unit, better, 12, median, low, high, 0.95, "order-statistic", absent=absent)
 
 
@@ -43,7 +43,10 @@ def test_a_ratio_stands_beside_the_medians_that_it_fits() -> None:
     [
         (summary("speedup", 0.47, 0.4, 0.6), "no ratio: paired rounds give 0.470x, but medians give 67.0x"),
         (summary("speedup", 67.0), "no ratio: 12 paired rounds gave no interval"),
-        (summary("speedup", None), "no ratio: eager and this configuration have no common round"),
+        (
+            summary("speedup", None),
+            "no ratio: eager and this configuration have no step times from one round",
+        ),
     ],
 )
 def test_where_nobody_knows_the_ratio_the_line_says_why(found: Summary, said: str) -> None:

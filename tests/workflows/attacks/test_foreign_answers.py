@@ -29,7 +29,7 @@ from torchgauge.workflows.job_statements import stated_sets
 from torchgauge.workflows.open_suspicions import open_in
 
 POLICY = Policy.default()
-BETA = "no confirming job of pool beta has an annotation with the digest of this set"
+BETA = "no job `confirm beta N` has an annotation with the SHA-256 of this file"
 
 
 @dataclass

@@ -231,7 +231,7 @@ def contradiction(outcome: TrendOutcome, suspicion: Suspicion, tolerance: float)
         return "" if alike else "a confirmed change that its interval does not support"
     same = (math.log(high) if expected > 0.0 else -math.log(low)) <= math.log1p(tolerance)
     if outcome.state.closed and not same and not _excludes(low, high, SHARE * expected):
-        return "a rejected change that its interval does not exclude"
+        return "a rejected change, although half of it lies within the interval"
     return ""
 
 

@@ -167,7 +167,7 @@ class Knobs:
         if picked:
             return facts, f"{said}, but none of {kernels} C++ kernels has vectors"
         widths = " and ".join(map(str, sorted({each.bit_width() for each in isas.valid_vec_isa_list()})))
-        return facts, f"{said}, but the code has {width}: torch supports {widths or 'no vectors'} here"
+        return facts, f"{said}, but the code has no vectors: torch supports {widths or 'none'} here"
 
     def _frozen(self) -> tuple[dict[str, Scalar], str]:
         if not self.settings.get(FREEZING):

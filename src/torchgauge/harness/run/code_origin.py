@@ -14,7 +14,7 @@ class CodeOrigin(str, Enum):
     COLD = "sampled cold"
     FOUND = "from the kept cache"
     NEW = "new to the kept cache"
-    AGAIN = "compiled again after kept code failed"
+    AGAIN = "compiled again after the kept cache failed"
     ALONE = "without a kept cache"
 
 

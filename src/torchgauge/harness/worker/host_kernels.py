@@ -72,7 +72,7 @@ def told(measurements: Sequence[Measurement]) -> str:
     if share < IDLE_SHARE:
         return f"less than half of the step: {busy}"
     more = ", more than one launching thread needs" if share > ONE_THREAD else ""
-    return f"unknown: {busy}{more}; launching, waiting and computing cannot be distinguished"
+    return f"unknown: {busy}{more}; the profile does not show whether it launched kernels, waited or computed"
 
 
 def _around(event: Event) -> Event | None:

@@ -66,7 +66,7 @@ def compact(
     if month is not None and month >= now:
         raise UsageError(
             f"{month} is not over: the date of this machine is {utc(clock.now()):%Y-%m-%d}",
-            hint="compact an earlier month; runs with a future date are never compacted",
+            hint="compact an earlier month; a month can be compacted after its end",
         )
     with _alone(store, dry_run):
         store.compacted.look()

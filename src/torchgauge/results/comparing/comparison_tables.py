@@ -77,7 +77,9 @@ LAUNCHES = Table(
         Column("head_reason", STRING, "reason of the status"),
         required("base_metrics", STRING, "samples of the base except step times, a JSON object of lists"),
         required("head_metrics", STRING, "samples of the head except step times, a JSON object of lists"),
-        required("abba_blocks", INTEGER, "ABBA blocks that were measured"),
+        required(
+            "abba_blocks", INTEGER, "measured groups of four blocks: base, head, head, base, or the reverse"
+        ),
         Column("started_at", TIME, "start of the launch, UTC"),
         required("setup_s", NUMBER, "time to start, build and warm up, seconds"),
         required("measure_s", NUMBER, "time of the ABBA blocks, seconds"),

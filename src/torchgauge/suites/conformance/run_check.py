@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from torchgauge.errors import MissingPackageError
 from torchgauge.records import Workload
 from torchgauge.registry import resolve
@@ -19,7 +21,7 @@ def run(workload: Workload, session: CheckSession) -> CheckOutcome:
     if entry is None:
         raise MissingPackageError(
             f"the check {workload.model!r} is not installed in this interpreter",
-            hint="install the package of this check in this interpreter",
+            hint=f"{sys.executable} -m pip install PACKAGE, the plugin that provides this check",
         )
     context = CheckContext(session)
     run_entry(entry, context)

@@ -112,7 +112,9 @@ class _Reading:
     def _stamp(self, body: bytes, what: str) -> None:
         stamp = decode(body, PlanStamp, what)
         if stamp.schema_version != SCHEMA_VERSION:
-            raise RefusedSetError(Reason.SCHEMA, f"the journal has schema version {stamp.schema_version}")
+            raise RefusedSetError(
+                Reason.SCHEMA, f"the journal's schema version is {stamp.schema_version}, not {SCHEMA_VERSION}"
+            )
         if (stamp.run_id, stamp.digest) != (self._plan.run_id, self._plan.digest):
             raise RefusedSetError(Reason.PLAN_DIGEST, "the journal belongs to another plan than plan.json")
 

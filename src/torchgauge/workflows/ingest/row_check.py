@@ -58,7 +58,9 @@ def check_row(row: Result, run_id: str, environments: Container[str], window: Wi
 def _check_end(ended: Result | Attempt, case_id: str, window: Window) -> None:
     """Raise where ``ended``, a row or an attempt, has a log or a duration that it cannot have."""
     if ended.log and not _LOG.fullmatch(ended.log):
-        raise RefusedSetError(Reason.TEXT, f"{case_id}: the log is not a file of the run")
+        raise RefusedSetError(
+            Reason.TEXT, f"{case_id}: the path of the log does not have the form logs/FOLDER/FILE"
+        )
     if not 0 <= ended.duration_s <= window.end - window.begin:
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: it took {ended.duration_s:g} s")
 
