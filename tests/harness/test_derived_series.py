@@ -59,4 +59,4 @@ def test_where_nobody_counts_what_others_take_each_round_makes_one() -> None:
         found.append({each.metric: each for each in (*walls, *contention(made, "budget"))})
     assert speedup(*found).blocks == tuple(range(15))
     del found[1]["latency"]
-    assert speedup(*found).absent == "eager and this configuration have no step times from one round"
+    assert speedup(*found).absent == "eager and this configuration have no common round"

@@ -12,7 +12,7 @@ from torchgauge.cli.results import STORE
 
 
 @click.command("blockers")
-@click.option("--device", type=CommaList(), default=(), help="device names, such as cuda")
+@click.option("--device", type=CommaList(), default=(), help="device names; `torchgauge devices` lists them")
 @STORE
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
 @click.option(

@@ -15,7 +15,7 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 
 
 @click.command("check", cls=GroupedCommand)
-@click.option("--device", type=CommaList(), default=(), help="device names, such as cuda or cuda.1")
+@click.option("--device", type=CommaList(), default=(), help="device names, as NAME or NAME.INDEX")
 @click.option(
     "--group", "groups", type=CommaList(), default=(), help="groups of checks, such as stream (default: all)"
 )

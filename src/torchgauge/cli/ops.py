@@ -29,7 +29,7 @@ def command() -> None:
 
 
 @click.command("judge", cls=GroupedCommand)
-@click.option("--device", type=CommaList(), default=(), help="device names, such as cuda or cuda.1")
+@click.option("--device", type=CommaList(), default=(), help="device names, as NAME or NAME.INDEX")
 @click.option("--tier", default="smoke", show_default=True, help="smoke (fifty operators) or full (all)")
 @click.option(
     "--ops", "patterns", type=CommaList(), default=(), help="names, globs or /regex/; overrides --tier"

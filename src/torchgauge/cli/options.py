@@ -77,7 +77,7 @@ def selectors(command: Command) -> Command:
     options = [
         click.argument("suite", nargs=-1),
         _list("--suite more_suites", "suites (sets of models), beside SUITE; `all`: every suite"),
-        _list("--device", "device names, such as cuda or cuda.1; `all`: every device"),
+        _list("--device", "device names, as NAME or NAME.INDEX; `all`: every device"),
         _list("--models", "model names, globs or /regex/; overrides --tier"),
         _list(
             "--mode",

@@ -13,7 +13,7 @@ from torchgauge.cli.options import STORES
 
 @click.command("triage")
 @STORES
-@click.option("--device", type=CommaList(), default=(), help="device names, such as cuda or cuda.1")
+@click.option("--device", type=CommaList(), default=(), help="device names, as NAME or NAME.INDEX")
 @click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
 @click.option(
     "--status",

@@ -65,7 +65,7 @@ def speedup(
     mine, theirs = _walls(ours), _walls(base)
     shared = sorted(mine.keys() & theirs.keys())
     if not shared:
-        return absent(metric, f"{_OVER[metric]} and this configuration have no step times from one round")
+        return absent(metric, f"{_OVER[metric]} and this configuration have no common round")
     my_lost, base_lost = (contended(each.get("contention")) for each in (ours, base))
     alike = [number for number in shared if (number in my_lost) == (number in base_lost)]
     alone = [number for number in alike if number not in my_lost]

@@ -75,7 +75,7 @@ _WORKLOAD = (
 _EXECUTION = (
     required("configuration", STRING, "name of the configuration"),
     required("backend", STRING, "`eager` or the backend of `torch.compile`"),
-    required("device", STRING, "name of the device, such as `cuda`"),
+    required("device", STRING, "name of the device plugin"),
     required("device_index", INTEGER, "index of the device"),
 )
 _WHEN = (
@@ -185,7 +185,7 @@ ENVIRONMENTS = Table(
     (
         _RUN,
         required("environment_id", STRING, "hash of all facts of kind `identity`"),
-        required("device", STRING, "name of the device, such as `cuda`"),
+        required("device", STRING, "name of the device plugin"),
         required("key", STRING, "name of the fact"),
         required("value", STRING, "value of the fact, as JSON"),
         required("kind", STRING, "`identity`, `condition` (such as load) or `note`"),
@@ -198,7 +198,7 @@ CALIBRATIONS = Table(
     "one calibration (fixed small measurements of a device) in one run",
     (
         _RUN,
-        required("device", STRING, "name of the device, such as `cuda`"),
+        required("device", STRING, "name of the device plugin"),
         required("at", STRING, "`start` or `end` of the run"),
         required("index", INTEGER, "position in the run, from 0"),
         Column("gemm_flops", NUMBER, "FLOP/s of one matrix multiplication"),

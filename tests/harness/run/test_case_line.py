@@ -14,7 +14,7 @@ def summary(
 ) -> Summary:
     """A summary of a step's time or of a ratio; without a median it says why there is none."""
     unit, better = ("s", Better.LOWER) if metric == "latency" else ("ratio", Better.HIGHER)
-    absent = "" if median is not None else "eager and this configuration have no step times from one round"
+    absent = "" if median is not None else "eager and this configuration have no common round"
     return Summary(metric, unit, better, 12, median, low, high, 0.95, "order-statistic", absent=absent)
 
 
@@ -45,7 +45,7 @@ def test_a_ratio_stands_beside_the_medians_that_it_fits() -> None:
         (summary("speedup", 67.0), "no ratio: 12 paired rounds gave no interval"),
         (
             summary("speedup", None),
-            "no ratio: eager and this configuration have no step times from one round",
+            "no ratio: eager and this configuration have no common round",
         ),
     ],
 )
