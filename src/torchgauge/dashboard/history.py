@@ -81,7 +81,7 @@ class History:
 
     @cached_property
     def toys(self) -> Bits:
-        """Which cases no mean counts, because they are toys."""
+        """Return which cases are toys, and so excluded from every mean."""
         return np.array([bool(toy(case.workload)) for case in self.cases], np.bool_)
 
     @cached_property

@@ -226,6 +226,7 @@ class Observer:
         return self._completed(first, second), self._completed(second, first)
 
     def _completed(self, run: Observation, other: Observation) -> Observation:
+        """Return ``run`` with the old values of paths that only ``other`` has."""
         odd = {path: self._before[path] for path in other.keys() - run.keys() if path in self._before}
         for path in self.boxes.keys() & self._snapshot.tensors.keys():
             name = f"{AFTER}.{path}{ELSEWHERE}"
@@ -249,7 +250,7 @@ class Observer:
             self._odd.add(path.removesuffix(".requires_grad"))
             if path in self._moving:
                 continue
-            before, now = self._shown(former, present, path)
+            before, now = self._old_and_new(former, present, path)
             odd = [name for name in {**before, **now} if not _same(name, before, now, same_bits)]
             for name in odd:
                 found.update(finite(name, now.get(name)))
@@ -259,7 +260,7 @@ class Observer:
                 self._note(path, set(runners), any(not _same(name, before, now, near) for name in odd))
         return found
 
-    def _shown(self, former: Any, present: Any, path: str) -> tuple[Observation, Observation]:
+    def _old_and_new(self, former: Any, present: Any, path: str) -> tuple[Observation, Observation]:
         """Return the parts of two values that can be compared; of a large tensor, the elements in its box."""
         if not _large(former, present):
             return _shown(former, path), _shown(present, path)
@@ -268,9 +269,7 @@ class Observer:
         changed = _box((former != present) & ~(nan & (present != present)))  # noqa: PLR0124
         box = self.boxes.setdefault(path, changed)
         before, now = _shown(former[box], path), _shown(present[box], path)
-        if any(
-            mine.start < own.start or mine.stop > own.stop for mine, own in zip(changed, box, strict=True)
-        ):
+        if any(one.start < first.start or one.stop > first.stop for one, first in zip(changed, box)):  # noqa: B905
             rest = present.clone()
             rest[box] = former[box]
             before |= {f"{AFTER}.{path}{ELSEWHERE}": to_host(former, copy=False)}

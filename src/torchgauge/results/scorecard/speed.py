@@ -17,7 +17,7 @@ SUBJECT_MODES = ("inference", "training")
 
 
 def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
-    """The mean ratio of step times, host over device; within ``margin`` of 1 it is not decided.
+    """Judge the mean ratio of step times, host over device; within ``margin`` of 1 it is undecided.
 
     The mean is geometric, over the same workload in the same configuration, fast on either side. Toys are
     excluded.
@@ -25,7 +25,7 @@ def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     timed = _pairs(rule, evidence)
     pairs = [pair for pair in timed if not toy(pair[0].workload)]
     without = left_out(toy(own.workload) for own, _ in timed)
-    beside = f" ({without})" if without else ""
+    excluded = f" ({without})" if without else ""
     minimum, margin = rule.minimum or 1, rule.margin or 0.0
     modes = rule.mode or ",".join(SUBJECT_MODES)
     command = (
@@ -42,14 +42,14 @@ def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     cases = tuple(f"{own.case_id} ({own.run_id})" for own, _ in pairs[:SHOWN])
     if len(models) < minimum:
         because = (
-            f"{counted(len(models), 'model was', 'models were')} timed on device and CPU{beside}, "
+            f"{counted(len(models), 'model was', 'models were')} timed on device and CPU{excluded}, "
             f"and {minimum} are needed"
         )
         return Finding(None, item.points, because, cases, command)
     ratio = math.exp(sum(math.log(_median(host) / _median(own)) for own, host in pairs) / len(pairs))
     because = (
         f"{ratio:.2f} times as fast as the CPU, over "
-        f"{counted(len(pairs), 'case')} of {counted(len(models), 'model')}{beside}"
+        f"{counted(len(pairs), 'case')} of {counted(len(models), 'model')}{excluded}"
     )
     if 1 - margin <= ratio < 1 + margin:
         return Finding(None, item.points, f"{because}: too close for a verdict", cases, command)
