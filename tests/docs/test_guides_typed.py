@@ -31,6 +31,7 @@ STANDS_FOR = {
     r"--(device|devices) npu\b": r"--\1 npusim",
     r"@npu\[": "@npusim[",
     r"--store (nightly|results|history|\./torchgauge-results)\b": "--store torchgauge-results",
+    r' --runner-class "[^"]+"': "",
     r"dashboard build nightly\b": "dashboard build torchgauge-results",
 }
 FIRST = {
@@ -81,7 +82,7 @@ def test_commands_of_a_guide_are_typed(guide: Path, tmp_path: Path) -> None:
     home.mkdir()
     work.mkdir()
     scripts = Path(sys.executable).parent
-    for name in ("old", "new", "nightly"):
+    for name in ("old", "new", "nightly", "nightly-0901"):
         (work / name).symlink_to(scripts.parent)
     for page in (GUIDES[0].with_name("measure-your-own-model.md"), guide):
         for block in blocks_of(page, "python", "yaml"):

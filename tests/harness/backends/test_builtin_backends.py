@@ -208,6 +208,22 @@ def test_a_package_is_measured_stage_by_stage(rows) -> None:
     assert row.accuracy.reference.startswith("eager and ")
 
 
+def test_autocast_reaches_a_package_and_is_refused_by_torchao(make_sandbox) -> None:
+    """Autocast is applied where a package is compiled; torchao's layers ignore it, and that is no fault."""
+    pytest.importorskip("torchao")
+    sandbox = make_sandbox()
+    names = "eager,aot-inductor,torchao-int8-weight-only"
+    words = ("--models", "mlp", "--device", "cpu", "--dtype", "amp", "--config", names)
+    done = sandbox.measure("toy", *words)
+    rows = {row.case.configuration.name: row for row in sandbox.rows()}
+    assert {rows[name].status for name in ("eager", "aot-inductor")} == {Status.PASS}, done.stderr
+    refused = rows["torchao-int8-weight-only"]
+    assert refused.status is Status.UNSUPPORTED
+    assert refused.reason == (
+        "torchao's layers ignore autocast: they return torch.float32 instead of torch.bfloat16"
+    )
+
+
 def test_attention_by_name_is_a_case_like_any_other(rows) -> None:
     """What ran is in the row; a back end that the host has not is unsupported."""
     kernels = {name: dict(rows[name].facts).get("sdpa_kernels") for name in ("sdpa", "sdpa-math")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,12 @@ class Model:
     def __init__(self, folder: Path, module: Any, *args: Any, **kwargs: Any) -> None:
         self.folder, self.module, self.args, self.kwargs = folder, module.eval(), args, kwargs
         self.stages: list[str] = []
+        self.autocast: Any = None
 
     def subject(self, host: Host) -> Subject:
         """It, on ``host``."""
-        return Subject(self.module, self.module, self.args, self.kwargs, None, host, 0)
+        subject = Subject(self.module, self.module, self.args, self.kwargs, None, host, 0)
+        return replace(subject, autocast=self.autocast)
 
     def step(self, call: Any, host: Host) -> Any:
         """One call."""
@@ -141,6 +144,14 @@ class Named(torch.nn.Module):  # type: ignore[misc]
 def by_metric(prepared: Prepared) -> dict[str, tuple[float, ...]]:
     """The samples of each measurement."""
     return {each.metric: each.samples for each in prepared.measurements}
+
+
+def test_a_program_of_a_model_under_autocast_has_its_dtypes(tmp_path: Path) -> None:
+    """Autocast is applied where the exported model is lowered: outside of it the program was float32."""
+    model = Model(tmp_path, torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()), torch.randn(2, 8))
+    model.autocast = partial(torch.autocast, "cpu", torch.bfloat16)
+    prepared = model.prepared()
+    assert prepared.call(*model.args).dtype is torch.bfloat16
 
 
 def test_what_a_delegate_has_is_counted_and_timed(tmp_path: Path) -> None:
@@ -275,7 +286,7 @@ def test_wrong_scales_are_below_the_floor(tmp_path: Path) -> None:
         program.load()
         verdict = rule(Prepared(module))({"out": module(x)}, {"out": program.loaded()(x)}, Verdict())
         assert verdict.ok is right
-        assert ("below the 10.0 dB of 8 bits" in verdict.detail) is not right
+        assert ("below the minimum of 10.0 dB for 8 bits" in verdict.detail) is not right
 
 
 @pytest.mark.parametrize("delegate", ["", XNNPACK])

@@ -110,14 +110,15 @@ def _build(
         raise NotOfferedError(f"torch {torch.__version__} cannot package an exported program")
     compilation.use_cache(session.cache, configuration)
     compilation.reset(code=not session.foreign)
-    with subject.autocast() if subject.autocast is not None else nullcontext():
+    region = subject.autocast or nullcontext
+    with region():
         program, exported = _timed(
             lambda: torch.export.export(subject.module, subject.args, subject.kwargs, strict=False), session
         )
     settings = {**asdict(options_of(BACKEND, configuration)), **passed_on(BACKEND, configuration)}
     knobs = knobs_of(session, configuration, settings)
     knobs.packaged = True
-    with knobs.watched():
+    with region(), knobs.watched():  # autocast is applied where the program is decomposed, not where exported
         _, compiled = _timed(
             lambda: package(program, package_path=str(path), inductor_configs=settings), session
         )

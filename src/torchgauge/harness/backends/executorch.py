@@ -177,15 +177,22 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
     program = Program(folder / PROGRAM, partitioner)
     for name in _int8().LIBRARY if int8 else ():  # as for programs: charged to no stage
         import_module(name)
-    modules = [source.module]
+    modules, region = [source.module], source.autocast or nullcontext
     quantise = ("quantise", "quantise_time", "PT2E", lambda: modules.append(_quantised(int8, source)))
+
+    def export() -> None:
+        program.export(modules[-1], *source.calls[0], strict=source.strict)
+
     for stage, metric, said, work in (
         *((quantise,) if int8 else ()),
-        ("export", "export_time", source.how, lambda: _export(program, modules[-1], source)),
+        ("export", "export_time", source.how, export),
         ("lower", "lower_time", "to_edge_transform_and_lower and to_executorch", program.lower),
         ("load", "package_load", "load_program and load_method in the lowering process", program.load),
     ):
-        with _named(stage, session):
+        with (
+            _named(stage, session),
+            region(),
+        ):  # autocast is applied where the program is decomposed: in `lower`
             seconds = timed_call(work, session.device)
         prepared.measurements.append(single(metric, seconds, said))
     size = program.path.stat().st_size
@@ -223,11 +230,6 @@ def _quantised(int8: str, source: Source) -> Any:
     if source.autocast is not None:
         raise NotOfferedError("8-bit quantisation requires a float32 model without autocast")
     return _int8().quantised(int8, source.module, source.calls, strict=source.strict)
-
-
-def _export(program: Program, module: Any, source: Source) -> None:
-    with source.autocast() if source.autocast is not None else nullcontext():
-        program.export(module, *source.calls[0], strict=source.strict)
 
 
 def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> None:

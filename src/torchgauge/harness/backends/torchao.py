@@ -11,7 +11,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -224,12 +224,34 @@ def _quantised(
     with _settings_kept(settings), in_own_words(TORCHAO):
         _quantise(module, kind, arguments, session, seen)
     became = [(id(layer.weight), _became(module, name, layer)) for name, layer in before]
+    layers = [name for (name, _), (_, kind) in zip(before, became, strict=True) if kind]
+    if subject.autocast is not None and layers:
+        _refuse_ignored_autocast(module, subject, layers[0])
     changed = [kind for _, kind in became if kind]
     tensors = ", ".join(f"{name} x{count}" for name, count in sorted(Counter(changed).items()))
     sizes = _weights(subject.module)
     done = sum(sizes.get(each, 0) for each in {each for each, kind in became if kind})
     share = done / max(sum(sizes.values()), 1)
     return Quantised(module, len(before), len(changed), share, tensors, settings)
+
+
+def _refuse_ignored_autocast(module: Any, subject: Any, name: str) -> None:
+    """Raise :class:`NotOfferedError` if quantised layer ``name`` returns another dtype than before.
+
+    torchao multiplies its tensors in ``__torch_function__``, before autocast casts anything.
+    """
+    import torch
+
+    layers = (subject.module.get_submodule(name), module.get_submodule(name))
+    inputs = torch.zeros(1, layers[0].in_features, device=layers[0].weight.device)
+    dtypes = []
+    with torch.no_grad(), subject.autocast(), suppress(Exception):  # the compiled model raises it again
+        dtypes += [layer(inputs).dtype for layer in layers]
+    if len({*dtypes}) > 1:
+        wanted_dtype, dtype = dtypes
+        raise NotOfferedError(
+            f"torchao's layers ignore autocast: they return {dtype} instead of {wanted_dtype}"
+        )
 
 
 def _weights(module: Any) -> dict[int, int]:

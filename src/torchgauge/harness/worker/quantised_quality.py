@@ -7,9 +7,10 @@ error of a twelfth of a squared step (Bennett, 1948). With k the peak divided by
 
 with k read from the weights (by row) and from the layer's inputs (over all). A floating-point format with m
 bits of mantissa has a relative error instead: 6.02 m + 14.1 dB, for mantissas spread evenly by logarithm.
-Errors of weights and inputs and of one layer after another are independent, so their powers add. The floor
-is one bit below the sum: what is worse than a right implementation with a bit less is not called right. It is
-never below 3 dB, where half of the result's power is noise.
+Errors of weights and inputs and of one layer after another are independent, so their powers add. So does
+the rounding of both results in the workload's dtype, twice eager's error against float64. The floor is one
+bit below the sum: what is worse than a right implementation with a bit less is not called right. It is never
+below 3 dB, where half of the result's power is noise.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class Quality:
     def rule(self, prepared: Prepared) -> Callable[[Observation, Observation, Verdict], Verdict]:
         """What judges a result in place of a tolerance; tells ``prepared`` the ratio of the first one."""
         told: list[float] = []
+        rounding = [0.0]
         prepared.evidence["sqnr_floor_db"] = round(self.floor, 1)
         prepared.evidence["weights_kept_in"] = str(self.weights)
         if self.inputs is not None:
@@ -109,9 +111,20 @@ class Quality:
                     else single("sqnr", ratio, "worst output, against eager in the workload's dtype")
                 )
             inputs = f" and inputs in {self.inputs}" if self.inputs else ""
-            return by_noise(ratio, self.floor, f"weights in {self.weights}{inputs}", verdict)
+            power = sum(each.truth or 0.0 for each in verdict.tensors)
+            if power:  # repetitions and later steps have no float64 result: eager's rounding is the same
+                rounding[0] = sum(each.eager_error or 0.0 for each in verdict.tensors) / power
+            floor = beside_rounding(self.floor, rounding[0])
+            beside = " beside eager's rounding" if floor < self.floor - 0.1 else ""
+            return by_noise(ratio, floor, f"weights in {self.weights}{inputs}{beside}", verdict)
 
         return judge
+
+
+def beside_rounding(floor: float, rounding: float) -> float:
+    """Return the ``floor`` in dB where eager's error has ``rounding`` of the power of the float64 result."""
+    both, bit = 2 * rounding, 10 ** (BIT_DB / 10)
+    return max(LEAST_DB, -10 * math.log10(10 ** (-floor / 10) + bit * both))
 
 
 def by_noise(ratio: float, floor: float, of: str, verdict: Verdict) -> Verdict:
