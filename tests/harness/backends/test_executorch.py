@@ -175,7 +175,7 @@ def test_what_a_delegate_has_is_counted_and_timed(tmp_path: Path) -> None:
 def test_nothing_delegated_is_degraded(tmp_path: Path) -> None:
     """A program that was asked for a delegate and has nothing for it ran by another path."""
     made = Model(tmp_path, Sums(), torch.randn(4, 8)).prepared(delegate=XNNPACK)
-    assert made.degraded == [f"asked for {XNNPACK}: 0 of 1 operator were delegated to it"]
+    assert made.degraded == [f"{XNNPACK} was requested, but 0 of 1 operator were delegated to it"]
     found = by_metric(made)
     assert (found["delegated_share"], set(found["delegated_time_share"])) == ((0.0,), {0.0})
 
