@@ -86,7 +86,7 @@ def test_a_conflicting_package_is_told_with_what_to_type(tmp_path) -> None:
         "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n"
     )
     done = doctor_of_packages(tmp_path, str(tmp_path / "site"))
-    assert "warn  torchaudio: torchaudio 2.1.0 is built for torch 2.1, and torch 2.13.0 is installed" in done
+    assert "warn  torchaudio: torchaudio 2.1.0 is built for torch 2.1, but torch 2.13.0 is installed" in done
     assert "-m pip uninstall -y torchaudio" in done
 
 

@@ -160,7 +160,7 @@ def test_time_that_is_over_goes_on_with_the_same_command(tmp_path):
     words = (*RACERS, *(f"--python={name}={HERE}" for name in "abc"), "--max-launches", "3", "--seed", "1")
     done = matrix(tmp_path, *words, "--max-time", "0.1s")
     assert done.returncode == 3, done.stderr
-    assert "repeat the command to continue" in done.stderr
+    assert "run the same command again, to continue" in done.stderr
     assert done.stderr.count("] launch ") == 1
     assert done.stderr.count("time limit reached") == 2
     none = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
@@ -258,7 +258,7 @@ def test_a_baseline_that_cannot_be_measured_fails_alone(tmp_path):
     failed = {column["label"]: column["failed"] for column in table["columns"]}
     assert "no device of this build answers" in failed["bad"]
     assert (failed["a"], failed["b"], table["baseline"]) == ("", "", "a")
-    assert "bad cannot be measured: a is the baseline" in done.stderr
+    assert "bad cannot be measured: a becomes the baseline" in done.stderr
     (row,) = table["rows"]
     assert row["entries"][2]["launches"] == 3
 

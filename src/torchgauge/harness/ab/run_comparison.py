@@ -198,7 +198,7 @@ class LaunchSeries:
                 judge.add(launch)
             while not self.stop.is_set() and (wanted := judge.wanted()):
                 if over():
-                    self._note(f"time limit reached: {counted(len(wanted), 'pair')} need another launch")
+                    self._note(f"time limit reached: another launch is needed for {counted(len(wanted), 'pair')}")
                     ending.out_of_time = True
                     break
                 number, started = number + 1, clock.steady()
