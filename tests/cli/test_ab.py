@@ -87,7 +87,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     (hint,) = [line for line in done.stderr.splitlines() if "Continue with: torchgauge ab --resume" in line]
     folder = hint.partition("--resume ")[2]
     again = ab(tmp_path, "--resume", folder, "--max-time", "0.1s")
-    assert "1 measurement was there" in again.stderr
+    assert "resumed with 1 measurement done" in again.stderr
     assert "launch 2" not in again.stderr
     again = ab(tmp_path, "--resume", folder, "--max-time", "20s")
     assert "launch 2: 1 pair" in again.stderr

@@ -171,7 +171,7 @@ def test_time_that_is_over_goes_on_with_the_same_command(tmp_path):
     assert sorted(ratios) == [0, 0, 1]
     again = matrix(tmp_path, *words)
     assert again.returncode == 0, again.stderr
-    assert again.stderr.count("1 measurement was there") == 1
+    assert again.stderr.count("resumed with 1 measurement done") == 1
     assert again.stderr.count("] launch ") == 5
 
 
@@ -189,8 +189,7 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
     about.write_text("Metadata-Version: 2.1\nName: extra\nVersion: 2.0\n")
     again = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
     assert "b changed (extra 1.0 is 2.0 now): its measurement starts over" in again.stderr
-    assert "measurements were there" not in again.stderr
-    assert "measurement was there" not in again.stderr
+    assert "resumed with" not in again.stderr
     column = json.loads(again.stdout)["matrix"]["columns"][1]
     assert f"comparison {column['comparison']}" in again.stderr
     assert column["comparison"] not in first.stderr

@@ -198,7 +198,8 @@ class LaunchSeries:
                 judge.add(launch)
             while not self.stop.is_set() and (wanted := judge.wanted()):
                 if over():
-                    self._note(f"time limit reached: another launch is needed for {counted(len(wanted), 'pair')}")
+                    need = counted(len(wanted), "pair")
+                    self._note(f"time limit reached: another launch is needed for {need}")
                     ending.out_of_time = True
                     break
                 number, started = number + 1, clock.steady()
