@@ -88,7 +88,7 @@ def test_a_shard_of_another_sharding_is_noticed(invoke, durations, tmp_path):
     assert first.exit_code == 0, first.output
     (run_id,) = Store.open(tmp_path / "store").run_ids()
     same = invoke("run", *TOY, *quick, *store, "--shard", "2/2", "--durations", durations)
-    assert "cut otherwise" not in same.output
+    assert "sharded differently" not in same.output
     turned = tmp_path / "turned.json"
     turned.write_text(json.dumps({"form": "torchgauge-durations", "seconds": {NOOP: 90.0, SUM: 1.0}}))
     other = invoke("run", *TOY, *quick, *store, "--shard", "2/2", "--durations", str(turned))

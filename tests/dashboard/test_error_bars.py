@@ -89,7 +89,7 @@ def test_a_number_in_doubt_has_an_error_bar_in_the_chart(
     page.locator("[data-chart]").scroll_into_view_if_needed()
     page.wait_for_selector(READY)
     bars = page.evaluate(
-        "document.querySelector('.plot').data.filter((one) => one.error_y)"
+        "document.querySelector('.plot').data.filter((one) => one.error_y && one.marker.symbol)"
         ".map((one) => [one.marker.symbol, one.error_y.array, one.error_y.arrayminus])"
     )
     assert len(bars) == 2

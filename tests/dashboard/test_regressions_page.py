@@ -118,7 +118,7 @@ def test_damaged_files_are_said(store, tmp_path, name):
     text = _text(_page(store, tmp_path / "site"))
     assert "cannot be read" in text
     assert name in text
-    assert "Nobody has looked" not in text
+    assert "Not computed" not in text
 
 
 def test_ab_runs_have_verdicts_rates_and_commands(tmp_path, comparison_store):
