@@ -20,7 +20,6 @@ from store_builder import CPU, DAY, EAGER, NOW, RunBuilder, result, workloads
 from torchgauge.dashboard import build_site, site_folder
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH
 from torchgauge.records import Case, Status
-from torchgauge.results.store import Store
 
 
 def _nights(folder: Path, which: list[int], **changes: int) -> Path:
@@ -217,17 +216,3 @@ def test_a_killed_build_leaves_the_old_site_and_the_next_one_tidies_up(tmp_path:
     assert list(tmp_path.glob(".site.*.new"))
     build_site(store, tmp_path / "site", now=NOW)
     assert not list(tmp_path.glob(".site*"))
-
-
-def test_runs_of_three_schema_versions_are_one_site(tmp_path: Path) -> None:
-    """Stores are merged by copying files; the oldest runs first, then one of today on top."""
-    data = Path(__file__).parents[1] / "results" / "data"
-    for version in ("v0", "v1"):
-        shutil.copytree(data / version, tmp_path / "store", dirs_exist_ok=True)
-    first = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    assert first.runs >= 2
-    newest = max(info.created_at for info in Store.open(tmp_path / "store").runs())
-    _one(tmp_path / "store", newest + DAY)
-    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
-    assert report.runs == first.runs + 1
-    _same_as_anew(tmp_path)

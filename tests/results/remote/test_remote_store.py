@@ -306,14 +306,14 @@ def test_a_server_that_does_not_answer_is_given_up(store: Store, monkeypatch: py
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
         url = f"s3://lab/x?endpoint_override=127.0.0.1:{port}&scheme=http"
-        with pytest.raises(InfrastructureError, match="does not answer"):
+        with pytest.raises(InfrastructureError, match="does not respond"):
             Store.open(url)
     before = time.monotonic()
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"s3://lab/x?endpoint_override=127.0.0.1:{silent.getsockname()[1]}&scheme=http"
-        with pytest.raises(InfrastructureError, match="does not answer"):
+        with pytest.raises(InfrastructureError, match="does not respond"):
             push(store, url)
     assert time.monotonic() - before < PATIENCE_S
 
