@@ -280,7 +280,10 @@ def test_the_site_has_the_matrix_of_a_store_without_a_published_run(twice, invok
     shown = re.findall(r">([\d.]+)x", page)
     digits = [len(number.partition(".")[2]) for number in shown]
     entries = zip(row["entries"][1:], digits, strict=True)
-    assert shown == [f"{entry['ratio']:.{decimals}f}" for entry, decimals in entries], page
+    speedups = [f"{1 / entry['ratio']:.{decimals}f}" for entry, decimals in entries]
+    assert shown == speedups, page
+    printed = (folder / "page.md").read_text()
+    assert all(f"{speedup}x [" in printed for speedup in speedups), printed
     assert "racers/steady" in page
     front = (folder / "site" / "index.html").read_text()
     assert "matrices.html" in front

@@ -164,6 +164,32 @@ def test_faults_that_a_tolerance_or_a_first_element_hides_are_found(
     assert (row.status, row.reason[: len(reason)]) == (Status.FAIL_ACCURACY, reason)
 
 
+DEEP = """import torch
+
+def model():
+    torch.manual_seed(0)
+    layers = []
+    for _ in range(30):
+        layers += [torch.nn.Conv2d(16, 16, 3, padding=1), torch.nn.BatchNorm2d(16), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers), (torch.randn(2, 16, 2, 2),)
+
+def loss(output, *inputs):
+    return output.float().pow(2).mean()
+"""
+
+
+def test_state_of_low_precision_is_judged_by_float64_too(make_sandbox: Callable[[], Any]) -> None:
+    """Deep batch norms in bfloat16 are farther from float64 than the tolerance, in eager too."""
+    box = make_sandbox()
+    file = box.store_path.with_name("deep.py")
+    file.write_text(DEEP)
+    box.measure(
+        *(str(file), "--device", "cpu", "--mode", "training", "--dtype", "bfloat16"),
+        *("--config", "eager,inductor", "--no-fallback-check"),
+    )
+    assert {row.status for row in box.rows()} == {Status.PASS}, [row.reason for row in box.rows()]
+
+
 def test_new_inputs_do_not_degrade_a_case(states: dict[str, Result]) -> None:
     """A program that is compiled anew for each value passes, and its time with new inputs says nothing."""
     row = states["chooses_by_value aot_eager"]

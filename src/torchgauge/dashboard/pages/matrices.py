@@ -1,4 +1,4 @@
-"""Version matrices of the store: cases by versions, each with its ratio to the baseline."""
+"""Version matrices of the store: cases by versions, each with its speed-up over the baseline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torchgauge.dashboard.pages.ab_runs import BADGES
 from torchgauge.errors import TorchgaugeError
 from torchgauge.results.matrix.state import find_state, matrix_ids
-from torchgauge.results.matrix.table import Table, labels_of, table_of
+from torchgauge.results.matrix.table import Table, as_shown, labels_of, table_of
 from torchgauge.results.matrix.text import cell_text, failures
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         except TorchgaugeError as error:
             problems.append(error.message)
         else:
-            tables.append((table, labels_of(table.rows)[0]))
+            tables.append((as_shown(table), labels_of(table.rows)[0]))
     render = context.renderer.page
     words: dict[str, Any] = {"cell": cell_text, "failures": failures, "badges": BADGES}
     older = len(ids) - len(tables) - len(problems)
