@@ -95,6 +95,25 @@ class WritesADamagedProgram(Layer):
         ExecutorchProgramManager.write_to_file = damaged
 
 
+class LosesAutocast(Layer):
+    """Its program computes in float32 under autocast, and its results have the same dtype everywhere."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if not torch.compiler.is_exporting():
+            return self.linear(x).float()
+        with torch.autocast("cpu", enabled=False):
+            return self.linear(x)
+
+
+class SwitchesAutocastOff(Layer):
+    """One of its two products is in float32 under autocast too."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        first = self.linear(x)
+        with torch.autocast("cpu", enabled=False):
+            return first, self.linear(x) * 1.0
+
+
 class WrongInWords(Layer):
     def forward(self, x: torch.Tensor) -> Any:
         return {"logits": self.linear(x), "label": "cat" if planted(1.0, 0.0) else "dog"}

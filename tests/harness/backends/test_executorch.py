@@ -376,3 +376,26 @@ def test_a_wrong_program_is_never_timed(make_sandbox: Any) -> None:
     assert "largest error 0.5" in row.reason
     assert not [each for each in row.measurements if each.metric == "latency" and each.samples]
     assert {each.metric for each in row.measurements} >= {"export_time", "lower_time", "package_load"}
+
+
+def test_a_program_that_lost_autocast_is_an_error(make_sandbox: Any) -> None:
+    """Its result is nearer to float64 than eager's, and of eager's dtype: only the program's dtypes tell.
+
+    A program keeps what the model switches off: ExecuTorch traces it again, and cast that too.
+    """
+    sandbox = make_sandbox()
+    names = ("executorch-portable", "aot-inductor")
+    words = ("--models", "loses_autocast,switches_autocast_off", "--dtype", "amp", "--device", "cpu")
+    quick = ("--config", ",".join(("eager", *names)), "--measure-seconds", "0.02", "--no-memory-probe")
+    done = sandbox.measure("observed", *words, *quick)
+    assert "Traceback" not in done.stderr
+    rows = {(row.case.workload.model, row.case.configuration.name): row for row in sandbox.rows()}
+    reason = (
+        "the configuration did not run: eager has results in bfloat16 under autocast, "
+        "but the program has only float32"
+    )
+    for name in names:
+        lost, kept = rows["loses_autocast", name], rows["switches_autocast_off", name]
+        assert (lost.status, lost.reason) == (Status.ERROR, reason)
+        assert (kept.status, kept.reason) == (Status.PASS, "")
+        assert dict(kept.facts)["program_dtypes"] == "bfloat16, float32"

@@ -7,6 +7,7 @@ load in every process.
 from __future__ import annotations
 
 import inspect
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,7 +21,16 @@ from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import knobs_of
-from torchgauge.harness.backends.prepared import ATTRIBUTES, GRADIENT, MEMORY, BackendSession, Look, Prepared
+from torchgauge.harness.backends.prepared import (
+    ATTRIBUTES,
+    GRADIENT,
+    MEMORY,
+    BackendSession,
+    Look,
+    Prepared,
+    exported,
+    program_dtypes,
+)
 from torchgauge.harness.compile_cache import folder_name
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
@@ -28,6 +38,8 @@ from torchgauge.records import Configuration, Scalar, Workload
 from torchgauge.suites.capabilities import GENERATE, LOSS, wanted
 
 LOADED = "aoti_load_package in the process that compiled and had already probed the vector instructions"
+DTYPE = re.compile(r"\bcached_torch_dtype_(\w+)")
+"""How a package's code names the dtype of a tensor that it makes."""
 MARK, NAMES = "_record_function", 5
 """How the calls begin that mark a step in a profile, and how many others a row names."""
 
@@ -110,26 +122,27 @@ def _build(
         raise NotOfferedError(f"torch {torch.__version__} cannot package an exported program")
     compilation.use_cache(session.cache, configuration)
     compilation.reset(code=not session.foreign)
-    region = subject.autocast or nullcontext
-    with region():
-        program, exported = _timed(
-            lambda: torch.export.export(subject.module, subject.args, subject.kwargs, strict=False), session
-        )
+    program, export_seconds = _timed(
+        lambda: exported(subject.module, subject.args, subject.kwargs, subject.autocast), session
+    )
     settings = {**asdict(options_of(BACKEND, configuration)), **passed_on(BACKEND, configuration)}
     knobs = knobs_of(session, configuration, settings)
     knobs.packaged = True
-    with region(), knobs.watched():  # autocast is applied where the program is decomposed, not where exported
+    with knobs.watched():
         _, compiled = _timed(
             lambda: package(program, package_path=str(path), inductor_configs=settings), session
         )
     with ZipFile(path) as packed:
         sources = [name for name in packed.namelist() if name.endswith(".cpp")]
         knobs.code += [packed.read(name).decode(errors="replace") for name in sources]
+    dtypes = {name for text in knobs.code for name in DTYPE.findall(text)}
+    eager = session.step(subject.module) if subject.autocast else None
+    prepared.evidence["program_dtypes"] = program_dtypes(dtypes, eager)
     facts, missed = knobs.seen()
     prepared.evidence.update(facts)
     prepared.degraded += missed
     prepared.measurements += [
-        single("export_time", exported, "torch.export.export, not strict"),
+        single("export_time", export_seconds, "torch.export.export, not strict"),
         single("package_compile", compiled + compiler_start(session)[0], "aoti_compile_and_package"),
     ]
     operators = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}

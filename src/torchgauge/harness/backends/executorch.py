@@ -30,6 +30,7 @@ from torchgauge.harness.backends.prepared import (
     MEMORY,
     BackendSession,
     Prepared,
+    program_dtypes,
     timed_call,
 )
 from torchgauge.harness.compile_cache import folder_name
@@ -177,11 +178,11 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
     program = Program(folder / PROGRAM, partitioner)
     for name in _int8().LIBRARY if int8 else ():  # as for programs: charged to no stage
         import_module(name)
-    modules, region = [source.module], source.autocast or nullcontext
+    modules = [source.module]
     quantise = ("quantise", "quantise_time", "PT2E", lambda: modules.append(_quantised(int8, source)))
 
     def export() -> None:
-        program.export(modules[-1], *source.calls[0], strict=source.strict)
+        program.export(modules[-1], *source.calls[0], source.autocast, strict=source.strict)
 
     for stage, metric, said, work in (
         *((quantise,) if int8 else ()),
@@ -189,16 +190,16 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
         ("lower", "lower_time", "to_edge_transform_and_lower and to_executorch", program.lower),
         ("load", "package_load", "load_program and load_method in the lowering process", program.load),
     ):
-        with (
-            _named(stage, session),
-            region(),
-        ):  # autocast is applied where the program is decomposed: in `lower`
+        with _named(stage, session):
             seconds = timed_call(work, session.device)
         prepared.measurements.append(single(metric, seconds, said))
     size = program.path.stat().st_size
     prepared.measurements.append(single("package_size", size, "size of the program file with its weights"))
+    eager = session.step(source.built) if source.autocast else None
     prepared.evidence.update(
-        executorch_threads=threads, executorch_operators=sum((program.delegated + program.kept).values())
+        program_dtypes=program_dtypes(program.dtypes, eager),
+        executorch_threads=threads,
+        executorch_operators=sum((program.delegated + program.kept).values()),
     )
     if program.copied:
         prepared.evidence["inputs_copied"] = (

@@ -13,6 +13,7 @@ from typing import Any
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.own_words import refused_by
+from torchgauge.harness.backends.prepared import exported
 from torchgauge.harness.worker.verdicts import first_line
 
 METHOD = "forward"
@@ -38,9 +39,10 @@ def refusal(error: Exception) -> str:
 class Program:
     """One method, in the file at ``path``, lowered for ``partitioner``: None for no delegate.
 
-    ``delegated`` and ``kept`` count operators by name that the delegate has and has not. ``channels_last``
-    says of each input whether it was exported so: the runtime takes memory of any other layout for that one,
-    and its results are wrong without a word. So a call copies what lies otherwise; ``copied`` counts those.
+    ``delegated`` and ``kept`` count operators by name that the delegate has and has not; ``dtypes`` are the
+    names of those of all tensors in the program. ``channels_last`` says of each input whether it was
+    exported so: the runtime takes memory of any other layout for that one, and its results are wrong without
+    a word. So a call copies what lies otherwise; ``copied`` counts those.
     """
 
     def __init__(self, path: Path, partitioner: Any) -> None:
@@ -48,6 +50,7 @@ class Program:
             import_module(name)
         self.path, self.partitioner = path, partitioner
         self.delegated, self.kept, self.subgraphs = Counter[str](), Counter[str](), 0
+        self.dtypes: set[str] = set()
         self.names: list[str] = []
         self.channels_last: list[bool] = []
         self.copied = 0
@@ -76,10 +79,15 @@ class Program:
         return {"names": self.names, "channels_last": self.channels_last, "results": results}
 
     def export(
-        self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, strict: bool = False
+        self,
+        module: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        autocast: Any = None,
+        *,
+        strict: bool = False,
     ) -> None:
         """Export ``module`` as called with these inputs; raises what torch.export raises."""
-        import torch
         from torch.utils import _pytree as pytree
 
         given, form = pytree.tree_flatten((args, kwargs))
@@ -87,13 +95,14 @@ class Program:
         self.inputs = _laid_out(given, self.channels_last)
         self.copied = sum(mine is not theirs for mine, theirs in zip(self.inputs, given, strict=True))
         args, kwargs = pytree.tree_unflatten(self.inputs, form)
-        self._exported = torch.export.export(module, args, kwargs, strict=strict)
+        self._exported = exported(module, args, kwargs, autocast, strict=strict)
         self.names, self.results = list(kwargs), self._exported.call_spec.out_spec
 
     def lower(self) -> None:
         """Lower what was exported, and write the program; raises what ExecuTorch raises."""
         from executorch.devtools.backend_debug import get_delegation_info
         from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+        from executorch.exir.lowered_backend_module import get_lowered_submodules
 
         edge = to_edge_transform_and_lower(
             self._exported,
@@ -101,7 +110,14 @@ class Program:
             compile_config=EdgeCompileConfig(_check_ir_validity=False),
         )
         self._exported = None
-        found = get_delegation_info(edge.exported_program().graph_module)
+        module = edge.exported_program().graph_module
+        graphs = [
+            module,
+            *(each.original_module.graph_module for _, each, _ in get_lowered_submodules(module)),
+        ]
+        values = [node.meta.get("val") for each in graphs for node in each.graph.nodes]
+        self.dtypes = {str(each.dtype).removeprefix("torch.") for each in values if hasattr(each, "dtype")}
+        found = get_delegation_info(module)
         self.subgraphs = found.num_delegated_subgraphs
         for name, each in found.delegation_by_operator.items():
             if name != GETITEM:

@@ -37,6 +37,9 @@ STRUCTURE, DEVICE, GRADIENT = "structure", "device", "requires_grad"
 STRIDES, MEMORY, REUSE, ATTRIBUTES = "strides", "memory", "reuse", "attributes"
 """Aspects of eager's contract, which results of every back end keep unless it documents something else."""
 
+HALF = {"bfloat16", "float16"}
+"""The dtypes to which autocast casts."""
+
 
 def _silent(_: str) -> None:
     """Nobody asks."""
@@ -82,6 +85,51 @@ class BackendSession:
             seconds = timed_call(step, self.device)
         self.called = True
         return seconds
+
+
+def exported(
+    module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], autocast: Any, *, strict: bool = False
+) -> Any:
+    """Return the ``torch.export.ExportedProgram`` of ``module``; raises what torch.export raises.
+
+    ``autocast`` makes the region of a step, None without. torch.export ignores it, and whoever lowers the
+    program may trace it several times. So the casts become operators of the program here, once.
+    """
+    import torch
+
+    with (autocast or nullcontext)():
+        program = torch.export.export(module, args, dict(kwargs), strict=strict)
+        return program.run_decompositions({}) if autocast else program
+
+
+def program_dtypes(found: Iterable[str], eager: Step | None) -> str:
+    """Return the names of the dtypes ``found`` in a lowered program, as evidence; ``int64`` is one.
+
+    ``eager`` is eager's step under autocast, None without autocast. Raises :class:`NotRunError` if that step
+    has results in a dtype of 16 bits and the program has none.
+    """
+    program, low = {*found}, set[str]()
+    if eager is not None:
+        from torch.utils._python_dispatch import TorchDispatchMode
+        from torch.utils._pytree import tree_leaves
+
+        class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not seen by mypy
+            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                result = func(*args, **(kwargs or {}))
+                low.update(
+                    str(getattr(each, "dtype", "")).removeprefix("torch.") for each in tree_leaves(result)
+                )
+                return result
+
+        with Watch():
+            eager()
+        low &= HALF
+    if low and program and not low & program:
+        raise NotRunError(
+            f"the configuration did not run: eager has results in {', '.join(sorted(low))} under autocast, "
+            f"but the program has only {', '.join(sorted(program))}"
+        )
+    return ", ".join(sorted(program))
 
 
 @dataclass(frozen=True)
