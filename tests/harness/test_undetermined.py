@@ -30,7 +30,7 @@ def rows(make_sandbox: Callable[[], Any]) -> Rows:
 @pytest.fixture(scope="module")
 def drawing(make_sandbox: Callable[[], Any]) -> Rows:
     """Return rows of programs that draw random numbers, which inductor draws in its own way."""
-    models = "adds_noise,wrong_noisy_result,drops_out,wrong_dropout"
+    models = "adds_noise,wrong_noisy_result,drops_out,wrong_dropout,seeds_itself,wrong_after_seeding"
     modes = ("--mode", "inference,training", "--config", "eager,inductor")
     return measured(make_sandbox(), *modes, "--models", models)
 
@@ -128,7 +128,7 @@ def test_numbers_beside_far_larger_ones_pass(rows: Rows, model: str) -> None:
     assert (row.status, row.reason) == (Status.PASS, "")
 
 
-@pytest.mark.parametrize("model", ["adds_noise", "drops_out", "drops_out_in_a_rnn"])
+@pytest.mark.parametrize("model", ["adds_noise", "drops_out", "drops_out_in_a_rnn", "seeds_itself"])
 def test_equal_random_numbers_are_compared_as_others(rows: Rows, model: str) -> None:
     """A compiler that draws as eager draws needs no indulgence."""
     row = rows[f"{model} aot_eager"]
@@ -136,7 +136,7 @@ def test_equal_random_numbers_are_compared_as_others(rows: Rows, model: str) -> 
     assert not {Modifier.UNCHECKED, Modifier.TIES}.intersection(row.modifiers)
 
 
-@pytest.mark.parametrize("model", ["adds_noise", "drops_out"])
+@pytest.mark.parametrize("model", ["adds_noise", "drops_out", "seeds_itself"])
 def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
     """It is checked with eager's random numbers, and timed with its own."""
     row = drawing[f"{model} inductor"]
@@ -148,7 +148,7 @@ def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
     assert row.accuracy.max_abs_error < 1e-3
 
 
-@pytest.mark.parametrize("model", ["wrong_noisy_result", "wrong_dropout"])
+@pytest.mark.parametrize("model", ["wrong_noisy_result", "wrong_dropout", "wrong_after_seeding"])
 def test_wrong_results_of_drawing_programs_are_found(drawing: Rows, model: str) -> None:
     """A result that is a few percent off is as wrong beside random numbers as without them."""
     row = drawing[f"{model} inductor"]

@@ -24,10 +24,22 @@ def seed_all(subject: Any) -> None:
 
 
 def seed_host(number: int) -> None:
-    """Seed Python and, where it is loaded, numpy."""
+    """Seed Python and, where it is loaded, numpy; from now on ``torch.seed`` draws from Python's generator.
+
+    Otherwise a model that calls it, as Reformer does in training, repeats no run. PyTorch's own runner
+    replaces ``torch.manual_seed`` for such models.
+    """
     random.seed(number)
+    if "torch" in sys.modules:
+        sys.modules["torch"].seed = _seed_by_python
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(number % (1 << 32))
+
+
+def _seed_by_python() -> int:
+    number = random.getrandbits(62)
+    sys.modules["torch"].manual_seed(number)
+    return number
 
 
 @dataclass(frozen=True)

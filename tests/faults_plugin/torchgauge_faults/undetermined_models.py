@@ -342,6 +342,22 @@ class LeavesDropoutOut(Program):
         return y * 1.0 if compiled() else functional.dropout(y, 0.5, self.training)
 
 
+class SeedsItself(Program):
+    """Its seed comes from ``torch.seed``, and a second draw repeats the first, as in Reformer."""
+
+    wrong = 0.0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        seed = torch.seed()
+        y = functional.dropout(x, 0.5)
+        torch.manual_seed(seed)
+        return self.linear(y + functional.dropout(x, 0.5)) + (self.wrong if compiled() else 0.0)
+
+
+class WrongAfterSeeding(SeedsItself):
+    wrong = 0.1
+
+
 class AddsNoise(Program):
     def forward(self, x: torch.Tensor) -> Any:
         return self.linear(x + 0.1 * torch.rand_like(x)) * (self.wrong if compiled() else 1.0)
