@@ -30,8 +30,9 @@ def seed_host(number: int) -> None:
     replaces ``torch.manual_seed`` for such models.
     """
     random.seed(number)
-    if "torch" in sys.modules:
-        sys.modules["torch"].seed = _seed_by_python
+    torch: Any = sys.modules.get("torch")
+    if torch is not None:
+        torch.seed = _seed_by_python
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(number % (1 << 32))
 

@@ -622,6 +622,25 @@ class SmallGradients(Program):
         return y
 
 
+class OneLateVariance(Program):
+    """A back end that spoils one of 1,024 running variances in the later calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [torch.nn.Conv2d(1, 1024, 3, padding=1), torch.nn.BatchNorm2d(1024), torch.nn.ReLU()]
+        self.norm = torch.nn.Sequential(*layers)
+
+    def right(self, x: torch.Tensor) -> Any:
+        return self.norm(x.view(-1, 1, 8, 8)).mean((2, 3))
+
+    def broken(self, x: torch.Tensor) -> Any:
+        outside.LATE.append(1)
+        if len(outside.LATE) > 12:
+            with torch.no_grad():
+                self.norm[1].running_var[7] += 0.1
+        return self.right(x)
+
+
 class ChoosesByValue(Program):
     """A program that is compiled anew for almost each new input."""
 

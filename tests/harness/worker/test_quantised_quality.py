@@ -128,3 +128,20 @@ def test_rounding_of_the_dtype_lowers_the_floor(noise: float, ok: bool) -> None:
         judged = rule({"out": eager}, {"out": found}, verdict)
         assert judged.ok is ok
         assert ok or judged.detail.endswith("for weights in 8 bits beside eager's rounding")
+
+
+@pytest.mark.parametrize(("wrong", "ok"), [(1.0, True), (0.7, False)])
+def test_rounding_of_one_output_excuses_no_other(wrong: float, ok: bool) -> None:
+    """One output loses most bits in eager too; a wrong factor in the other one is found."""
+    from torchgauge.harness.backends.prepared import Prepared
+    from torchgauge.harness.worker.accuracy import compare
+    from torchgauge.harness.worker.quantised_quality import Quality
+    from torchgauge.records import Tolerance
+
+    torch.manual_seed(0)
+    exact = {"out.0": torch.randn(1000, dtype=torch.float64), "out.1": torch.randn(1000, dtype=torch.float64)}
+    eager = {"out.0": exact["out.0"].bfloat16(), "out.1": (exact["out.1"].bfloat16() + 64.0) - 64.0}
+    found = {"out.0": (wrong * eager["out.0"]).bfloat16(), "out.1": exact["out.1"].bfloat16()}
+    rule = Quality.of(type("Int8WeightOnlyConfig", (), {}), {}, [(9.0, 9.0)]).rule(Prepared(lambda: None))
+    verdict = compare(eager, found, exact, Tolerance(1e-2, 1e-2, 2.0, "a test"))
+    assert rule(eager, found, verdict).ok is ok

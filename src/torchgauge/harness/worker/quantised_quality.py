@@ -8,15 +8,16 @@ error of a twelfth of a squared step (Bennett, 1948). With k the peak divided by
 with k read from the weights (by row) and from the layer's inputs (over all). A floating-point format with m
 bits of mantissa has a relative error instead: 6.02 m + 14.1 dB, for mantissas spread evenly by logarithm.
 Errors of weights and inputs and of one layer after another are independent, so their powers add. So does
-the rounding of both results in the workload's dtype, twice eager's error against float64. The floor is one
-bit below the sum: what is worse than a right implementation with a bit less is not called right. It is never
-below 3 dB, where half of the result's power is noise.
+the rounding of both results in the workload's dtype, twice eager's error against float64 in this tensor. The
+floor is one bit below the sum: what is worse than a right implementation with a bit less is not called right.
+It is never below 3 dB, where half of the result's power is noise.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -92,31 +93,34 @@ class Quality:
     def rule(self, prepared: Prepared) -> Callable[[Observation, Observation, Verdict], Verdict]:
         """What judges a result in place of a tolerance; tells ``prepared`` the ratio of the first one."""
         told: list[float] = []
-        rounding = [0.0]
+        rounding: dict[str, float] = {}
         prepared.evidence["sqnr_floor_db"] = round(self.floor, 1)
         prepared.evidence["weights_kept_in"] = str(self.weights)
         if self.inputs is not None:
             prepared.evidence["inputs_kept_in"] = str(self.inputs)
 
         def judge(expected: Observation, found: Observation, verdict: Verdict) -> Verdict:
-            ratio = sqnr(expected, found)
-            if ratio is None:
+            ratios = sqnr_of_tensors(expected, found)
+            if not ratios:
                 return verdict
             if not told:
-                told.append(ratio)
-                exact = math.isinf(ratio)
+                told.append(min(ratios.values()))
+                exact = math.isinf(told[0])
                 prepared.measurements.append(
                     absent("sqnr", "the result is bitwise equal to that of the unquantised model")
                     if exact
-                    else single("sqnr", ratio, "worst output, against eager in the workload's dtype")
+                    else single("sqnr", told[0], "worst output, against eager in the workload's dtype")
                 )
+            # repetitions and later steps have no float64 result: eager's rounding is the same
+            rounding.update(rounding_of_tensors(verdict))
+            least = min(rounding.values(), default=0.0)
+            floors = {path: beside_rounding(self.floor, rounding.get(path, least)) for path in ratios}
+            worst = min(ratios, key=lambda path: ratios[path] - floors[path])
             inputs = f" and inputs in {self.inputs}" if self.inputs else ""
-            power = sum(each.truth or 0.0 for each in verdict.tensors)
-            if power:  # repetitions and later steps have no float64 result: eager's rounding is the same
-                rounding[0] = sum(each.eager_error or 0.0 for each in verdict.tensors) / power
-            floor = beside_rounding(self.floor, rounding[0])
-            beside = " beside eager's rounding" if floor < self.floor - 0.1 else ""
-            return by_noise(ratio, floor, f"weights in {self.weights}{inputs}{beside}", verdict)
+            beside = " beside eager's rounding" if floors[worst] < self.floor - 0.1 else ""
+            return by_noise(
+                ratios[worst], floors[worst], f"weights in {self.weights}{inputs}{beside}", verdict
+            )
 
         return judge
 
@@ -125,6 +129,17 @@ def beside_rounding(floor: float, rounding: float) -> float:
     """Return the ``floor`` in dB where eager's error has ``rounding`` of the power of the float64 result."""
     both, bit = 2 * rounding, 10 ** (BIT_DB / 10)
     return max(LEAST_DB, -10 * math.log10(10 ** (-floor / 10) + bit * both))
+
+
+def rounding_of_tensors(verdict: Verdict) -> dict[str, float]:
+    """Return, by path, the power of eager's error as a share of the float64 result; empty without one."""
+    power: dict[str, float] = defaultdict(float)
+    error: dict[str, float] = defaultdict(float)
+    for part in verdict.tensors:
+        if part.truth:
+            power[part.path] += part.truth
+            error[part.path] += part.eager_error or 0.0
+    return {path: error[path] / power[path] for path in power}
 
 
 def by_noise(ratio: float, floor: float, of: str, verdict: Verdict) -> Verdict:
@@ -141,25 +156,28 @@ def by_noise(ratio: float, floor: float, of: str, verdict: Verdict) -> Verdict:
 
 
 def sqnr(expected: Observation, found: Observation) -> float | None:
-    """Signal to quantisation noise in dB of the worst floating-point tensor, infinite where all are equal.
+    """Return the lowest ratio of :func:`sqnr_of_tensors`; None if there is none."""
+    return min(sqnr_of_tensors(expected, found).values(), default=None)
 
-    None where something is missing, has another shape or dtype or is not finite: that is no noise.
+
+def sqnr_of_tensors(expected: Observation, found: Observation) -> dict[str, float]:
+    """Return, by path, signal to quantisation noise in dB of floating-point tensors; infinite if equal.
+
+    Empty where something is missing, has another shape or dtype or is not finite: that is no noise.
     """
-    worst = math.inf
-    judged = False
+    ratios: dict[str, float] = {}
     for path, wanted in expected.items():
         if not isinstance(wanted, torch.Tensor) or not wanted.is_floating_point():
             continue
         got = found.get(path)
         if not isinstance(got, torch.Tensor) or (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
-            return None
+            return {}
         if not bool(torch.isfinite(got).all()):
-            return None
-        judged = True
+            return {}
         signal, noise = wanted.double().norm(), (wanted.double() - got.double()).norm()
-        if noise > 0:
-            worst = min(worst, float(20 * torch.log10(signal / noise)) if signal > 0 else -math.inf)
-    return worst if judged else None
+        loss = float(20 * torch.log10(signal / noise)) if signal > 0 else -math.inf
+        ratios[path] = loss if noise > 0 else math.inf
+    return ratios
 
 
 def formats(kind: type, arguments: Mapping[str, Any]) -> tuple[Format, Format | None]:
