@@ -178,15 +178,17 @@ def heap_counter() -> Callable[[], int] | None:
 
 
 def fits(count: float, limit: float | None = None) -> bool:
-    """Return whether ``count`` bytes are free on the host, and below ``limit`` if there is one.
+    """Return whether ``count`` bytes are free on the host, and in what this process may still use.
 
-    If the system does not report free memory, the limit alone decides.
+    It may use ``limit`` bytes in all, if there is one. If the system does not report free memory, the limit
+    alone decides.
     """
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
         free = None
-    return all(count < room for room in (free, limit) if room is not None)
+    left = None if limit is None else limit - (_field("VmRSS") or 0)
+    return all(count < room for room in (free, left) if room is not None)
 
 
 def _below(value: Any) -> Iterable[Any]:
