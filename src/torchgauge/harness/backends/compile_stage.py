@@ -100,8 +100,9 @@ class CompileStage:
         call = self.make()
         evidence: dict[str, Scalar] = {**compilation.BEFORE_FORK, **({FACT: origin} if origin else {})}
         unpromised = frozenset({REUSE} if self._replays() else ())
-        prepared = Prepared(call, settled=False, evidence=evidence, entries=Entries(), unpromised=unpromised)
-        prepared.context = lambda: self._running(cache, prepared)
+        entries = Entries()
+        prepared = Prepared(call, settled=False, evidence=evidence, entries=entries, unpromised=unpromised)
+        prepared.context = lambda: self._running(cache, prepared, entries)
         with prepared.context():
             seconds, cpu = spent_in(lambda: session.first_call(call))
         if start is not None:
@@ -129,7 +130,7 @@ class CompileStage:
         return by_name or bool(dict(one.options).get(DEVICE_GRAPHS))
 
     @contextmanager
-    def _running(self, cache: str, prepared: Prepared) -> Iterator[None]:
+    def _running(self, cache: str, prepared: Prepared, entries: Entries) -> Iterator[None]:
         """What runs inside finds its caches, and is charged with the compiler's warnings."""
         compilation.use_cache(cache, self.configuration)  # another case's may have been in use
         knobs, graphs = self.knobs, self.graphs
@@ -138,8 +139,8 @@ class CompileStage:
             inside.enter_context(compilation.fallback_watch().charging(prepared.degraded))
             if knobs is not None:
                 inside.enter_context(knobs.frozen() if fresh else knobs.watched())
-            if prepared.entries is not None and not fresh:
-                inside.enter_context(captured(prepared.entries, compiler_of(self.configuration), graphs))
+            if not fresh:
+                inside.enter_context(captured(entries, compiler_of(self.configuration), graphs))
             inside.enter_context(self.around())
             yield
 

@@ -170,6 +170,21 @@ class Entries:
         return entered
 
 
+class CountedCall:
+    """A back end's call that counts itself; it has the attributes of ``call``, such as its own optimizer."""
+
+    def __init__(self, call: Callable[..., Any], entries: Entries) -> None:
+        self.__wrapped__, self._entries = call, entries
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it."""
+        self._entries.count += 1
+        return self.__wrapped__(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["__wrapped__"], name)
+
+
 @dataclass
 class Prepared:
     """A workload made ready to run by a backend.
@@ -327,7 +342,7 @@ def checked(made: Any, backend: Backend, subject: Subject) -> Prepared:
         elif not wrappable and hasattr(call, "forward"):  # upstream's step takes the module of a backend
             call.forward = made.entries.counted(call.forward)
         else:
-            made.call = made.entries.counted(call)
+            made.call = CountedCall(call, made.entries)
     return made
 
 

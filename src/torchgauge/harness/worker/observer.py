@@ -93,8 +93,11 @@ class Observer:
 
         The second or third result may lie in the memory of the first. Where a step is more than the call, as
         in training, eager's call runs as often too, once: state that eager's call alone changes is no fault.
+        Elsewhere the scenario's step runs, which may call with other arguments than the model's own.
         """
         subject, runner = self._with(call), self.runner
+        step = getattr(self.scenario, "step", None)
+        again = subject.forward if self._own or step is None else step(subject)
         if self._own and not self._called:
             self._called = True
             self.restore(runner="")
@@ -105,7 +108,7 @@ class Observer:
         try:
             while 0 < len(self.contracts) < RESULTS:
                 self.restore()
-                subject.forward()
+                again()
         finally:
             self.restore()
 

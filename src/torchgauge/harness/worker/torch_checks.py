@@ -182,7 +182,7 @@ class TorchChecks:
         results = self.eager_results(repeated=not compiled)
         results.runs_more = replayed is not None
         tolerance, rule = state.planned.tolerance, state.prepared.rule
-        compared = partial(self._compare, results, tolerance=tolerance, rule=rule)
+        compared = partial(self._compare, results, tolerance=tolerance, rule=rule, whole=False)
         if replayed is None:
             verdict = compared(self.of_a_step(self.eager), found, exactly=compiled)
         else:
@@ -452,11 +452,13 @@ class TorchChecks:
         *,
         exactly: bool = True,
         truth: Observation | None = None,
+        whole: bool = True,
     ) -> Verdict:
         """Judge ``found`` against ``expected``, and by what else eager's ``results`` may be.
 
         Unless ``exactly``, as in state after later steps and in repetitions, the tolerance replaces float64
-        and own scales. ``truth`` replaces the float64 result.
+        and own scales. ``truth`` replaces the float64 result. The scenario's own judge judges ``whole``
+        observations, and no results of timed steps.
         """
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
@@ -466,7 +468,7 @@ class TorchChecks:
             found = self.scenario.settled(expected, found)
         truth = results.fp64 if truth is None and results is not None else truth
         fp64 = truth if exactly else None
-        if hasattr(self.scenario, "judge"):
+        if whole and hasattr(self.scenario, "judge"):
             verdict: Verdict = self.scenario.judge(expected, found, fp64, tolerance)
         else:
             verdict = compare(expected, found, fp64, tolerance, exactly, None if strict else results)
