@@ -45,7 +45,7 @@ EVIDENCE = {
     "planted-refused-operators": "of the step ran in compiled code",
     "planted-break-in-loop": "of the step ran in compiled code",
     "planted-recompile-limit": "hit config.recompile_limit (8)",
-    "planted-eager-on-recompile": "1 step entered the code of aot_eager 0 times",
+    "planted-eager-on-recompile": "0% of the step ran in compiled code",
     "planted-switched-off": "captured no graph",
     "planted-forced-eager": "captured no graph",
     "planted-suppressed-errors": "WON'T CONVERT",
@@ -69,8 +69,6 @@ EVIDENCE = {
 
 NOT_RUN = {
     "planted-disabled-model",
-    "planted-recompile-limit",
-    "planted-eager-on-recompile",
     "planted-switched-off",
     "planted-forced-eager",
 }

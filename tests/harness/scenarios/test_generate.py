@@ -119,11 +119,9 @@ def test_a_model_that_is_larger_than_the_memory_is_not_built(sandbox: Any) -> No
 
 
 def test_without_transformers_the_row_says_what_to_type(sandbox: Any, tmp_path: Path) -> None:
-    """Missing is what an import says of it."""
-    absent = tmp_path / "absent" / "transformers"
-    absent.mkdir(parents=True)
-    (absent / "__init__.py").write_text("raise ModuleNotFoundError('no', name='transformers')\n")
-    path = f"{absent.parent}:{sandbox.environment['PYTHONPATH']}"
+    """Missing is what neither an import nor a search finds."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['transformers'] = None\n")
+    path = f"{tmp_path}:{sandbox.environment['PYTHONPATH']}"
     words = ("--models", "llama-tiny-bf16", "--config", "eager", "--device", "cpu")
     sandbox.measure("llm", *words, PYTHONPATH=path)
     (row,) = sandbox.rows()
