@@ -253,6 +253,13 @@ def test_what_torchao_refuses_is_unsupported_in_its_words(rows: dict[str, Result
 
 
 @needs_torchao
+def test_configurations_may_share_compiled_functions(rows: dict[str, Result]) -> None:
+    """Optimizers of torchao run the same compiled functions; neither ran another configuration."""
+    for name in ("optim-adamw-8bit", "no-smaller"):
+        assert (rows[name].status, rows[name].reason) == (Status.PASS, "")
+
+
+@needs_torchao
 def test_an_optimizer_that_climbs_is_never_timed(rows: dict[str, Result]) -> None:
     """A stranger's backend may bring its optimizer, and is judged as ours."""
     row = rows["ascends"]
