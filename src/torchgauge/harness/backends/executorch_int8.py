@@ -15,7 +15,7 @@ from torchgauge.harness.backends.executorch_delegates import SUFFIX, class_named
 from torchgauge.harness.backends.prepared import Prepared
 from torchgauge.harness.worker.accuracy import Verdict
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.harness.worker.quantised_quality import by_noise, sqnr
+from torchgauge.harness.worker.quantised_quality import by_noise, sqnr_of_tensors
 
 FLOOR_DB = 10.0
 """A tenth of the result's power is noise, a cosine of 0.95. Networks with random weights come down to 14 dB
@@ -57,7 +57,7 @@ def rule(prepared: Prepared) -> Callable[[Any, Any, Verdict], Verdict]:
     prepared.evidence["sqnr_floor_db"] = FLOOR_DB
 
     def judge(expected: dict[str, Any], found: dict[str, Any], verdict: Verdict) -> Verdict:
-        ratio = sqnr(expected, found)
+        ratio = min(sqnr_of_tensors(expected, found).values(), default=None)
         if ratio is None:  # something is missing, not finite or of another form: that is no noise
             return verdict
         if math.isfinite(ratio) and not any(each.metric == "sqnr" for each in prepared.measurements):

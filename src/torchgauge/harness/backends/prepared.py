@@ -102,13 +102,13 @@ def exported(
         return program.run_decompositions({}) if autocast else program
 
 
-def program_dtypes(found: Iterable[str], eager: Step | None) -> str:
-    """Return the names of the dtypes ``found`` in a lowered program, as evidence; ``int64`` is one.
+def program_dtypes(names: Iterable[str], eager: Step | None) -> str:
+    """Return, as evidence, the ``names`` of all dtypes in a lowered program, such as ``float32, int64``.
 
     ``eager`` is eager's step under autocast, None without autocast. Raises :class:`NotRunError` if that step
     has results in a dtype of 16 bits and the program has none.
     """
-    program, low = {*found}, set[str]()
+    program, low = {*names}, set[str]()
     if eager is not None:
         from torch.utils._python_dispatch import TorchDispatchMode
         from torch.utils._pytree import tree_leaves

@@ -155,11 +155,6 @@ def by_noise(ratio: float, floor: float, of: str, verdict: Verdict) -> Verdict:
     return kept
 
 
-def sqnr(expected: Observation, found: Observation) -> float | None:
-    """Return the lowest ratio of :func:`sqnr_of_tensors`; None if there is none."""
-    return min(sqnr_of_tensors(expected, found).values(), default=None)
-
-
 def sqnr_of_tensors(expected: Observation, found: Observation) -> dict[str, float]:
     """Return, by path, signal to quantisation noise in dB of floating-point tensors; infinite if equal.
 

@@ -60,8 +60,8 @@ class TimedResults:
         """Run up to :data:`FIRST_STEPS` steps, compare the result of each, and call ``note`` before each.
 
         The contracts of the first :data:`HELD` are not compared: results are held for it, as by a leak. If
-        these steps compile, further ones follow: blocks restore state, and the program that is compiled anew
-        for each value of a counter would not reach the compiler's limit, as it does with its user.
+        these steps compile, further ones follow: a program that is compiled anew for each value of a counter
+        reaches the compiler's limit, but not in the steps of a block, before which the counter is restored.
         """
         before = _compilations()
         self._compare_first_steps(step, note, budget_s)

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 
 ELEMENTS = 2.0
-"""How many times eager's largest error an element of state that timed steps left may be off besides."""
+"""State that timed steps left may be off by the tolerance and so many times the largest error of eager."""
 NOT_ASKED = "--no-accuracy turned the check off"
 KEPT_DTYPES = "kept_dtypes"
 """The fact that names the tensors which are not in the workload's dtype."""
@@ -457,8 +457,8 @@ class TorchChecks:
         """Judge ``found`` against ``expected``, and by what else eager's ``results`` may be.
 
         Unless ``exactly``, as in state after later steps and in repetitions, the tolerance replaces float64
-        and own scales. ``truth`` replaces the float64 result. The scenario's own judge judges ``whole``
-        observations, and no results of timed steps.
+        and own scales. ``truth`` replaces the float64 result. The scenario's own judge judges only ``whole``
+        observations: a timed step shows a part of one.
         """
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
@@ -740,16 +740,14 @@ def _judge_by_truth(
     truth: Observation,
     tolerance: Tolerance,
 ) -> Verdict:
-    """Judge state by its float64 ``truth``, and then each element of it.
+    """Judge state by its float64 ``truth``, and then by each element.
 
-    The mean square error that is compared with eager's hides one wrong element of many.
+    The first comparison is one of mean square errors, which one wrong element of many hardly changes.
     """
     verdict = compared(expected, found, truth=truth)
     for path in truth.keys() & expected.keys() & found.keys():
         leaf = as_tensor(expected[path])
-        if not verdict.ok:
-            break
-        if not leaf.numel():
+        if not verdict.ok or not leaf.numel():
             continue
         error = float((leaf.double() - truth[path]).abs().max())
         wide = replace(tolerance, absolute=tolerance.absolute + ELEMENTS * error)
