@@ -26,6 +26,7 @@ from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.scenarios.training_steps import TIMED_RATE
 from torchgauge.harness.worker.accuracy import Verdict
 from torchgauge.harness.worker.case_measurements import single
+from torchgauge.harness.worker.contract import Recorded
 from torchgauge.harness.worker.memory import tensor_bytes
 from torchgauge.harness.worker.series import Series
 from torchgauge.records import Cause, Measurement, Tolerance, absent
@@ -47,7 +48,7 @@ LOSS = "loss"
 BATCHES = "batches"
 """The ability of a model that has another batch for each step: ``batches(step)`` gives args and kwargs."""
 _CURVES: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""The curve that was observed last of each call."""
+"""The curve that was observed last of each call, which outlives the object that records its results."""
 
 
 @dataclass
@@ -85,8 +86,9 @@ def observe(subject: Subject) -> dict[str, Any]:
         batches.append(code)
         losses.append(training().detach().cpu().double())
     training.optimizer.zero_grad(set_to_none=True)
-    _CURVES[subject.call] = torch.stack(losses)
-    return {LOSS: _CURVES[subject.call], BATCHES: torch.tensor(batches, dtype=torch.float64)}
+    call = subject.call
+    curve = _CURVES[call.call if isinstance(call, Recorded) else call] = torch.stack(losses)
+    return {LOSS: curve, BATCHES: torch.tensor(batches, dtype=torch.float64)}
 
 
 STATE = ("parameter.", "buffer.")
