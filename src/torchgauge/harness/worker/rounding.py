@@ -7,6 +7,7 @@ sign, an order or a shape. ``docs/method.md`` lists what this excuses, and the p
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -62,7 +63,8 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
 
     Each operator also runs in float64. A random half of the inexact elements move to the other side of the
     float64 value. An error keeps its size, and an element moves by at least one unit in its last place. So a
-    convolution gets errors of its own size, and exact results (a copy, a mask, a zero) stay exact.
+    convolution gets errors of its own size, and exact results (a copy, a mask, a zero) stay exact. Results at
+    or above 0, or of at most 1, stay so: roots, logarithms and losses of probabilities accept no others.
     """
 
     def __init__(self, seed: int) -> None:
@@ -134,6 +136,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             return
         place = torch.finfo(mine.dtype).eps * mine.abs()
         step = torch.maximum(2.0 * error.abs(), place.float()).mul_(self.times).copysign_(error)
+        bounds = _bounds(mine, truth)
         first = int(torch.randint(COINS, (), generator=self.dice))
         coins = self.coins.repeat(2 + error.numel() // COINS)[first : first + error.numel()]
         coins = coins.to(error.device).view_as(error)
@@ -143,6 +146,14 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             usual = torch.minimum(-sample[len(sample) // 4], sample[-1 - len(sample) // 4])
             near = mine.abs() < NEAR_ZERO * 2.0**-23 * usual
             mine.copy_(torch.where(near & coins, -mine, mine))
+        mine.clamp_(*bounds)
+
+
+def _bounds(mine: torch.Tensor, truth: torch.Tensor) -> tuple[float, float]:
+    """Return the narrowest of the bounds -1, 0 and 1 that no element of either tensor is beyond."""
+    ends = [float(end) for tensor in (mine, truth) for end in tensor.aminmax()]
+    low = next((bound for bound in (0.0, -1.0) if min(ends) >= bound), -math.inf)
+    return low, next((bound for bound in (0.0, 1.0) if max(ends) <= bound), math.inf)
 
 
 class Pick(NamedTuple):
