@@ -147,7 +147,7 @@ def test_inference_runs_the_module_and_training_upstreams_step(found: dict[str, 
     assert "no float64 run" in found["trained"]["reference"]
     assert not found["plain"]["training"]
     keys = found["trained"]["keys"]
-    assert {"state.parameter.model.0.weight", "state.gradient.model.0.weight"} <= set(keys)
+    assert {"state.update.model.0.weight", "state.gradient.model.0.weight"} <= set(keys)
     assert found["mapping"]["inputs"] == [0, ["input"]]
     assert found["listed"]["inputs"] == [1, []]
 

@@ -57,7 +57,7 @@ def observe(subject: Subject) -> dict[str, Any]:
         optimizer.step()
         change = _move_on(before, subject)
         buffers = _buffers(subject)
-        seen.update(to_host({"change": change}, f"iteration{iteration}"))
+        seen.update(to_host({"change": change}, f"iteration{iteration}", copy=False))
         for path, value in to_host({"buffer": buffers}, f"iteration{iteration}").items():
             seen.update(finite(path, value))  # what became infinite has an infinite change as well
     optimizer.zero_grad(set_to_none=True)

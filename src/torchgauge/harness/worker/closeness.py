@@ -61,6 +61,9 @@ GAP, FEW = 12, 4
 smaller. Otherwise rounding of the larger elements would hide an error of a percent in the smaller ones.
 """
 
+PIECE = 1 << 24
+"""Number of elements that are summed at a time: float64 copies of a large tensor need memory."""
+
 
 @dataclass(frozen=True)
 class Closeness:
@@ -127,24 +130,18 @@ def measure(
     path: str, expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None, multiplier: float
 ) -> Closeness:
     """The closeness of ``found``, all three real, finite and of one shape; ``truth`` in float64."""
-    eager, result = expected.double().flatten(), found.double().flatten()
-    apart = result - eager
-    filled = int(torch.count_nonzero(eager)) / max(1, eager.numel())
-    sums = float(eager @ eager), float(result @ result), float(apart @ apart), filled
-    if truth is None:
-        return Closeness(path, eager.numel(), multiplier, *sums)
-    wide = truth.flatten()
-    error, eager_error = result - wide, eager - wide
-    return Closeness(
-        path,
-        eager.numel(),
-        multiplier,
-        *sums,
-        truth=float(wide @ wide),
-        eager_error=float(eager_error @ eager_error),
-        error=float(error @ error),
-        along=float(apart @ wide),
-    )
+    count, filled, sums = expected.numel(), 0, [0.0] * (3 if truth is None else 7)
+    tensors = [one.flatten().split(PIECE) for one in (expected, found, truth) if one is not None]
+    for pieces in zip(*tensors, strict=True):
+        eager, result, *wide = (piece.double() for piece in pieces)
+        apart = result - eager
+        pairs = [(eager, eager), (result, result), (apart, apart)]
+        for exact in wide:
+            error, eager_error = result - exact, eager - exact
+            pairs += [(exact, exact), (eager_error, eager_error), (error, error), (apart, exact)]
+        filled += int(torch.count_nonzero(eager))
+        sums = [total + float(one @ other) for total, (one, other) in zip(sums, pairs, strict=True)]
+    return Closeness(path, count, multiplier, sums[0], sums[1], sums[2], filled / max(1, count), *sums[3:])
 
 
 @dataclass(frozen=True)

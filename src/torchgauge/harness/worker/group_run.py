@@ -39,6 +39,7 @@ from torchgauge.harness.worker.compilation import SKIPPED, SUPPRESSED, gave_up
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.failure import line_in, missing_op
 from torchgauge.harness.worker.libraries import import_builder, library_facts
+from torchgauge.harness.worker.memory import give_back
 from torchgauge.harness.worker.memory_growth import MemoryGrowth
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.realise import realise
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from torchgauge.suites.outputs import Observation
 
 NOT_RUN = "the configuration did not run"
+HELD = 4 << 30
+"""Resident bytes from which each phase begins by giving freed memory back: smaller processes keep theirs."""
 
 
 class GroupRun:
@@ -111,7 +114,8 @@ class GroupRun:
         self.events.phase(Phase.DONE)
 
     def enter(self, phase: Phase, state: CaseState | None = None) -> None:
-        """Say which phase ``state`` (or every unfinished case) has reached."""
+        """Say which phase ``state`` (or every unfinished case) has reached; give freed memory back."""
+        give_back(HELD)
         for each in self.live if state is None else [state]:
             each.phase = phase
         self.events.phase(phase, state.key if state is not None else None)

@@ -69,7 +69,7 @@ class RssProbe:
 
     def reset(self) -> None:
         """Give freed memory back, and set the high-water mark to what is resident then."""
-        _give_back()
+        give_back()
         try:
             _CLEAR.write_text("5")
             self._before = _field("VmRSS")
@@ -222,20 +222,23 @@ def _below(value: Any) -> Iterable[Any]:
 
 def _memory_goes_back() -> bool:
     """Whether a freed block leaves the resident set: where it stays, steps would use it again unseen."""
-    _give_back()
+    give_back()
     before = _field("VmRSS") or 0
     block = bytearray(b"\1") * PROBE_BYTES
     held = _field("VmRSS") or 0
     del block
-    _give_back()
+    give_back()
     left = _field("VmRSS") or 0
     return held - before > PROBE_BYTES // 2 > left - before
 
 
-def _give_back() -> None:
-    """Give freed memory back to the system (glibc): what checks or compilation held is not the steps'."""
+def give_back(above: int = 0) -> None:
+    """Give freed memory back to the system (glibc) if more bytes than ``above`` are resident.
+
+    What checks or compilation held is not the steps', and counts against a limit.
+    """
     trim = _allocator("malloc_trim")
-    if trim is not None:
+    if trim is not None and (not above or (_field("VmRSS") or 0) > above):
         trim(0)
 
 

@@ -392,7 +392,11 @@ class TorchChecks:
                 state.facts[Modifier.UNCHECKED.value] = self.unchecked
             return True
         self.observer = Observer(self.scenario, self.subject, self.reference.boxes)
-        runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
+        runs = [self.observer.observe()]
+        with DrawWatch() as watch:  # before more observations take memory
+            self._count_flops()
+        self.draws_itself = watch.drew
+        runs += [self.observer.observe() for _ in range(1, self.settings.eager_runs)]
         self.eager, self.contracts = runs[0], [*self.observer.contracts]
         self._note_computed()
         self.ended = self.left = torch.get_rng_state()
@@ -400,9 +404,6 @@ class TorchChecks:
         if self.workload.mode in MODES and RANKS.count == 1:
             self.others = OtherInputs(self, self.observer)
         self.random = self.draws.look() or self.reference.random
-        with DrawWatch() as watch:
-            self._count_flops()
-        self.draws_itself = watch.drew
         self.run_.enter(Phase.ACCURACY)
         self._count_elements()
         problem = self._eager_problem(runs)
@@ -428,6 +429,7 @@ class TorchChecks:
         work = self.built.work
         known = declared(work) if work else ()
         found = known or (count_flops(self.step(self.subject.module)),)
+        self.step(self.subject.module)  # frees gradients: upstream's own steps begin by restoring their state
         for state in self.run_.live:
             state.measurements += found
 

@@ -293,10 +293,10 @@ class Snapshot:
         return ((path, tensor) for path, tensor in self.tensors.items() if path in self.trained)
 
     def updates(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield path and movement since the snapshot of everything that can be trained."""
+        """Yield path and movement since the snapshot of every trainable tensor, or its value if resized."""
         for path, tensor in self.parameters():
-            if tensor.shape == self._copies[path].shape:
-                yield path, tensor.detach() - self._copies[path]
+            resized = tensor.shape != self._copies[path].shape
+            yield path, tensor.detach().clone() if resized else tensor.detach() - self._copies[path]
 
     def written(self) -> dict[str, torch.Tensor]:
         """Return by path the tensors that steps have replaced or, where no other part shows them, changed."""

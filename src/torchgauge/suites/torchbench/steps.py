@@ -53,14 +53,15 @@ def settled(expected: Observation, shown: Observation) -> Observation:
     """
     result = dict(shown)
     for path, update in expected.items():
-        at, gradient = path.replace(".update.", ".parameter."), path.replace(".update.", ".gradient.")
+        gradient = path.replace(".update.", ".gradient.")
+        if gradient == path:
+            continue
         slope, other, moved = expected.get(gradient), shown.get(gradient), shown.get(path)
         shapes = {getattr(each, "shape", None) for each in (update, slope, other, moved)}
-        if at != path and slope is not None and other is not None and len(shapes) == 1 and slope.numel():
+        if slope is not None and other is not None and len(shapes) == 1 and slope.numel():
             noise = (slope - other).abs().max()
             unsigned = (slope.abs() <= noise) & ((update - moved).abs() <= 2.0 * update.abs().max())
             result[path] = torch.where(unsigned, update, moved)
-            result[at] = torch.where(unsigned, expected[at], shown[at])
     return result
 
 
@@ -238,7 +239,8 @@ class InvokeSteps:
             return to_host(returned)
         if not instance.snapshot.changed():
             raise NotOfferedError(_does_nothing(instance.model))
-        seen = to_host(_state(instance.snapshot, gradients), "state")
+        seen = to_host({"update": dict(instance.snapshot.updates())}, "state", copy=False)
+        seen |= to_host(_state(instance.snapshot, gradients), "state")
         instance.restore()
         return seen
 
@@ -270,15 +272,14 @@ class InvokeSteps:
 
 
 def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, Any]:
-    """Return what a training step leaves; a gradient that it cleared is the one of ``kept``."""
+    """Return what a training step leaves, without updates; ``kept`` holds the gradients that it cleared."""
     parameters = dict(snapshot.parameters())
     slopes = {
         path: kept.get(tensor) if tensor.grad is None else tensor.grad for path, tensor in parameters.items()
     }
     gradients = {path: slope for path, slope in slopes.items() if slope is not None}
     buffers = {path: snapshot.tensors[path] for path in sorted(snapshot.buffers & snapshot.tensors.keys())}
-    state = {"parameter": parameters, "gradient": gradients, "update": dict(snapshot.updates())}
-    return {**state, "buffer": buffers, "written": snapshot.written(), **snapshot.moments()}
+    return {"gradient": gradients, "buffer": buffers, "written": snapshot.written(), **snapshot.moments()}
 
 
 def _does_nothing(model: Any) -> str:
