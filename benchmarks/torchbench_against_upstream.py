@@ -76,6 +76,8 @@ UNKNOWN_SIZE = 150_000_000
 QUICK = ("--no-calibration", "--no-memory-probe", "--no-warm-compile", "--quiet-wait", "0")
 CHOSEN = ("OMP_", "GOMP_", "KMP_", "MKL_", "MALLOC_")
 """Beginnings of variables that would be no default."""
+NO_GRAPH = "dynamo captured no graph"
+"""Part of the reason that a row is degraded of which no compiled code ran."""
 Key = tuple[str, str, str]
 """Model, mode and configuration."""
 
@@ -239,7 +241,7 @@ def _of_row(row: Result) -> Ending:
     word = words.get(row.status, f"{row.status.value}: {row.cause.value if row.cause else ''}")
     if row.cause is Cause.NONFINITE:
         word = "nonfinite"
-    if row.reason.startswith("the configuration did not run"):
+    if row.reason.startswith("the configuration did not run") or NO_GRAPH in row.degraded:
         word = "uncompiled"
     said = [each for each in row.summaries if each.metric == "latency" and each.median is not None]
     latency = (said[0].median, said[0].low, said[0].high) if said else None

@@ -188,12 +188,13 @@ def entered(step: Callable[[], Any]) -> int:
 
 
 def parameters() -> Iterator[Any]:
-    """Yield every parameter of this process."""
+    """Yield every parameter of this process that holds values."""
     import gc
 
     import torch
 
-    return (each for each in gc.get_objects() if issubclass(type(each), torch.nn.Parameter))
+    found = (each for each in gc.get_objects() if issubclass(type(each), torch.nn.Parameter))
+    return (each for each in found if not each.is_meta)
 
 
 def sums() -> dict[int, tuple[float, float]]:
