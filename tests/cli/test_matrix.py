@@ -162,11 +162,11 @@ def test_time_that_is_over_goes_on_with_the_same_command(tmp_path):
     assert done.returncode == 3, done.stderr
     assert "run the same command again, to continue" in done.stderr
     assert done.stderr.count("] launch ") == 1
-    assert done.stderr.count("time limit reached") == 2
+    assert done.stderr.count("time limit was reached") == 2
     none = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
     assert none.returncode == 3, none.stderr
     assert "] launch " not in none.stderr
-    assert none.stderr.count("time limit reached") == 2
+    assert none.stderr.count("time limit was reached") == 2
     ratios = [entry["launches"] for entry in json.loads(none.stdout)["matrix"]["rows"][0]["entries"]]
     assert sorted(ratios) == [0, 0, 1]
     again = matrix(tmp_path, *words)

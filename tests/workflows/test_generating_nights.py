@@ -46,7 +46,7 @@ def test_a_slower_token_is_suspected_measured_again_and_red(known: Nights, tmp_p
     assert nights.night(times(FACTOR)).exit_code == 3
     (leg,) = nights.legs()
     done = nights.confirm(leg, DELAYED.format(delay=0), DELAYED.format(delay=30))
-    assert "CONFIRMED: measured again, ratio" in done.stderr, done.stderr
+    assert "CONFIRMED: measured again, speed-up" in done.stderr, done.stderr
     nights.settle()
     (outcome,) = read_outcomes(nights.store)
     assert outcome.state is TrendState.CONFIRMED

@@ -75,7 +75,7 @@ def test_a_suspicion_is_measured_by_the_night_and_stays_red_until_it_recovers(sl
     assert (leg["good_sha"], leg["suspect_sha"]) == ("a" * 40, "b" * 40)
     done = slowed.confirm(leg, SAME, SLOW)
     assert done.returncode == 0, done.stderr
-    assert "CONFIRMED: measured again, ratio" in done.stderr
+    assert "CONFIRMED: measured again, speed-up" in done.stderr
     assert "CONFIRMED racers/steady" in slowed.settle().output
     (outcome,) = read_outcomes(slowed.store)
     assert outcome.low is not None
@@ -192,11 +192,11 @@ def test_an_answer_to_another_question_is_refused(slowed: Nights) -> None:
     told = file.read_text()
     for old, new, words in (
         ('"campaign_id": "2026', '"campaign_id": "2025', "the set is not from campaign 2026"),
-        (leg["suspect_run"], "another-run", "nobody asked"),
+        (leg["suspect_run"], "another-run", "not, or no longer, suspected"),
         ('"not_confirmable"', '"confirmed"', "without a ratio"),
         ('"not_confirmable"', '"not_reproduced"', "without a ratio"),
         ('"not_confirmable"', '"environment"', "without a ratio"),
-        ('"pool": "bench"', '"pool": "other"', "of another pool"),
+        ('"pool": "bench"', '"pool": "other"', "belongs to another pool"),
         ("{", "[", "refused set"),
     ):
         assert old in told

@@ -199,7 +199,7 @@ class LaunchSeries:
             while not self.stop.is_set() and (wanted := judge.wanted()):
                 if over():
                     need = counted(len(wanted), "pair")
-                    self._note(f"time limit reached: another launch is needed for {need}")
+                    self._note(f"the time limit was reached: another launch is needed for {need}")
                     ending.out_of_time = True
                     break
                 number, started = number + 1, clock.steady()

@@ -33,6 +33,8 @@ PICKS = (
     *("aten::argmax", "aten::argmin", "aten::max", "aten::min", "aten::cummax", "aten::cummin"),
 )
 """Operators whose integers are indices of elements, among which rounding may decide."""
+RANGED = ("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax", "aten::var", "aten::std")
+"""Operators whose results have a range, beside functions of each element."""
 COINS = 1 << 20
 """Number of random booleans that a run draws; each tensor uses a slice of them."""
 PATIENCE_S = 300.0
@@ -63,8 +65,8 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
 
     Each operator also runs in float64. A random half of the inexact elements move to the other side of the
     float64 value. An error keeps its size, and an element moves by at least one unit in its last place. So a
-    convolution gets errors of its own size, and exact results (a copy, a mask, a zero) stay exact. Results at
-    or above 0, or of at most 1, stay so: roots, logarithms and losses of probabilities accept no others.
+    convolution gets errors of its own size, and exact results (a copy, a mask, a zero) stay exact. Functions
+    such as a sigmoid keep their range: the loss of a probability accepts no number above 1.
     """
 
     def __init__(self, seed: int) -> None:
@@ -90,10 +92,11 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         if not written and not view:
             self._note_places(func, given, result[-1] if isinstance(result, tuple) else result)
         moved = _written(given, schema, written) if written else result
+        of_one = torch.Tag.pointwise in func.tags and len(_tensors(given)) == 1
         for mine, truth in zip(_tensors(moved), _tensors(exact)):  # noqa: B905  none where nothing is exact
             if mine.dtype in WIDE and mine.shape == truth.shape and truth.dtype == WIDE[mine.dtype]:
                 with suppress(Exception):  # in a device's backward thread it would end the process
-                    self._move(mine, truth)
+                    self._move(mine, truth, ranged=of_one or func._schema.name in RANGED)
         return result
 
     def _shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -128,7 +131,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             return None
         return _written(wide, schema, written) if written else result
 
-    def _move(self, mine: torch.Tensor, truth: torch.Tensor) -> None:
+    def _move(self, mine: torch.Tensor, truth: torch.Tensor, *, ranged: bool) -> None:
         if mine.is_complex():
             mine, truth = torch.view_as_real(mine), torch.view_as_real(truth)
         error = (truth - mine).float().nan_to_num_(0.0, 0.0, 0.0)
@@ -136,7 +139,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             return
         place = torch.finfo(mine.dtype).eps * mine.abs()
         step = torch.maximum(2.0 * error.abs(), place.float()).mul_(self.times).copysign_(error)
-        bounds = _bounds(mine, truth)
+        bounds = _bounds(mine, truth) if ranged else None
         first = int(torch.randint(COINS, (), generator=self.dice))
         coins = self.coins.repeat(2 + error.numel() // COINS)[first : first + error.numel()]
         coins = coins.to(error.device).view_as(error)
@@ -146,11 +149,12 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             usual = torch.minimum(-sample[len(sample) // 4], sample[-1 - len(sample) // 4])
             near = mine.abs() < NEAR_ZERO * 2.0**-23 * usual
             mine.copy_(torch.where(near & coins, -mine, mine))
-        mine.clamp_(*bounds)
+        if bounds is not None:
+            mine.clamp_(*bounds)
 
 
 def _bounds(mine: torch.Tensor, truth: torch.Tensor) -> tuple[float, float]:
-    """Return the narrowest of the bounds -1, 0 and 1 that no element of either tensor is beyond."""
+    """Return the narrowest bounds, of -1, 0, 1 and none, that no element of either tensor is beyond."""
     ends = [float(end) for tensor in (mine, truth) for end in tensor.aminmax()]
     low = next((bound for bound in (0.0, -1.0) if min(ends) >= bound), -math.inf)
     return low, next((bound for bound in (0.0, 1.0) if max(ends) <= bound), math.inf)
