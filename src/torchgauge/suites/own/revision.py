@@ -114,9 +114,9 @@ def repository_page(remote: str) -> str:
 
 
 def state_of(repository: Path) -> str:
-    """Return how many files of ``repository`` are changed or untracked, without results of torchgauge."""
-    results = ":(exclude,glob)**/torchgauge-results/**"
-    words = ("status", "--porcelain", "--untracked-files=all", "--", ".", results)
+    """Return how many files of ``repository`` are changed or untracked, without results and bytecode."""
+    left_out = (f":(exclude,glob)**/{folder}/**" for folder in ("torchgauge-results", "__pycache__"))
+    words = ("status", "--porcelain", "--untracked-files=all", "--", ".", *left_out)
     lines = _git(repository, *words).splitlines()
     untracked = sum(line.startswith("??") for line in lines)
     parts = [(len(lines) - untracked, "changed file"), (untracked, "untracked file")]
