@@ -231,6 +231,38 @@ class WrongInADomain(StaysInADomain):
     wrong = 30.0
 
 
+class LosesNearOne(Program):
+    """The loss of probabilities that are the largest numbers below 1; it runs in no other dtype."""
+
+    wrong = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x = 15.5 + 0.7 * torch.rand(4, SIDE)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert x.dtype == torch.float32
+        loss = functional.binary_cross_entropy(x.sigmoid(), torch.zeros_like(x))
+        return {"loss": loss * (self.wrong if compiled() else 1.0)}
+
+
+class WrongNearOne(LosesNearOne):
+    wrong = 1.5
+
+
+class MasksASum(Program):
+    """Rounding decides whether a sum is above 0: it is 0, eager's is below and compiled code's is above."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rows = torch.rand(4096, 64)
+        rows = torch.cat([rows, -rows[:, torch.randperm(64)]], 1)
+        self.x = rows[(rows.sum(1) < 0) & (rows.flip(1).sum(1) > 0)][:1]
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"mask": (x.flip(1) if compiled() else x).sum(1) > 0}
+
+
 class NormOfTwo(Program):
     """Normalises two rows that are almost equal, and runs in no other dtype."""
 

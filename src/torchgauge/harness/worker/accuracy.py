@@ -189,7 +189,7 @@ def spread(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
         other = second.get(path)
         if not isinstance(value, torch.Tensor) or not isinstance(other, torch.Tensor):
             continue
-        if value.numel() and value.shape == other.shape:
+        if value.numel() and value.shape == other.shape and not value.is_nested:
             wide = torch.complex128 if value.is_complex() else torch.float64
             for one, two in zip(*(each.flatten().split(PIECE) for each in (value, other)), strict=True):
                 gap = (one.to(wide) - two.to(wide)).abs().max().item()

@@ -235,7 +235,7 @@ def _memory_goes_back() -> bool:
 def give_back(above: int = 0) -> None:
     """Give freed memory back to the system (glibc) if more bytes than ``above`` are resident.
 
-    What checks or compilation held is not the steps', and counts against a limit.
+    Freed memory that the process keeps counts against a limit, and would be reported as the model's.
     """
     trim = _allocator("malloc_trim")
     if trim is not None and (not above or (_field("VmRSS") or 0) > above):

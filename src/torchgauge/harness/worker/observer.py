@@ -56,12 +56,13 @@ class Observer:
         self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
-        moves = not getattr(subject.built, "wrappable", True)  # its own steps restore the weights
-        module = subject.module
-        weights = not moves and isinstance(module, torch.nn.Module) and fits(COPY * model_bytes(module))
-        self._snapshot = Snapshot(self._live, module, weights=weights)
+        weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
+        copied = getattr(subject.built, "copies", None)
+        copies = copied(subject) if copied is not None else None
+        self._snapshot = Snapshot(self._live, subject.module, weights=weights, copies=copies)
         self._own = tuple(f"{AFTER}.{kind}" for kind in getattr(scenario, "STATE", ()))
-        self._moving = {path for path in self._snapshot.tensors if self._own and path.startswith(PARAMETER)}
+        moves = self._own or not getattr(subject.built, "wrappable", True)
+        self._moving = {path for path in self._snapshot.tensors if moves and path.startswith(PARAMETER)}
         self._before: Observation = {}
         self._changing: set[str] = set()
         self._unsettled: set[str] = set()

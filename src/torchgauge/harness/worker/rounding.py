@@ -139,7 +139,7 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             return
         place = torch.finfo(mine.dtype).eps * mine.abs()
         step = torch.maximum(2.0 * error.abs(), place.float()).mul_(self.times).copysign_(error)
-        bounds = _bounds(mine, truth) if ranged else None
+        bounds = _bounds(mine, truth) if ranged else ()
         first = int(torch.randint(COINS, (), generator=self.dice))
         coins = self.coins.repeat(2 + error.numel() // COINS)[first : first + error.numel()]
         coins = coins.to(error.device).view_as(error)
@@ -149,15 +149,23 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             usual = torch.minimum(-sample[len(sample) // 4], sample[-1 - len(sample) // 4])
             near = mine.abs() < NEAR_ZERO * 2.0**-23 * usual
             mine.copy_(torch.where(near & coins, -mine, mine))
-        if bounds is not None:
+        if bounds:
             mine.clamp_(*bounds)
 
 
-def _bounds(mine: torch.Tensor, truth: torch.Tensor) -> tuple[float, float]:
-    """Return the narrowest bounds, of -1, 0, 1 and none, that no element of either tensor is beyond."""
+def _bounds(mine: torch.Tensor, truth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the lowest and the highest value that each element of ``mine`` may move to.
+
+    They are 0, -1 or 1 where no element of either tensor is beyond it, and else infinite. An element that is
+    not at such a value does not reach it: a logarithm of it would be infinite.
+    """
     ends = [float(end) for tensor in (mine, truth) for end in tensor.aminmax()]
     low = next((bound for bound in (0.0, -1.0) if min(ends) >= bound), -math.inf)
-    return low, next((bound for bound in (0.0, 1.0) if max(ends) <= bound), math.inf)
+    high = next((bound for bound in (0.0, 1.0) if max(ends) <= bound), math.inf)
+    limits = torch.finfo(mine.dtype)
+    gaps = [limits.eps / 2 if bound else limits.tiny for bound in (low, high)]
+    lowest, highest = torch.full_like(mine, low + gaps[0]), torch.full_like(mine, high - gaps[1])
+    return lowest.masked_fill_(mine == low, low), highest.masked_fill_(mine == high, high)
 
 
 class Pick(NamedTuple):

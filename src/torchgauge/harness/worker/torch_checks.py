@@ -393,10 +393,7 @@ class TorchChecks:
             return True
         self.observer = Observer(self.scenario, self.subject, self.reference.boxes)
         runs = [self.observer.observe()]
-        with DrawWatch() as watch:  # before more observations take memory
-            self._count_flops()
-        self.draws_itself = watch.drew
-        runs += [self.observer.observe() for _ in range(1, self.settings.eager_runs)]
+        runs += [_held_once(self.observer.observe(), runs[0]) for _ in range(1, self.settings.eager_runs)]
         self.eager, self.contracts = runs[0], [*self.observer.contracts]
         self._note_computed()
         self.ended = self.left = torch.get_rng_state()
@@ -404,6 +401,9 @@ class TorchChecks:
         if self.workload.mode in MODES and RANKS.count == 1:
             self.others = OtherInputs(self, self.observer)
         self.random = self.draws.look() or self.reference.random
+        with DrawWatch() as watch:
+            self._count_flops()
+        self.draws_itself = watch.drew
         self.run_.enter(Phase.ACCURACY)
         self._count_elements()
         problem = self._eager_problem(runs)
@@ -429,7 +429,7 @@ class TorchChecks:
         work = self.built.work
         known = declared(work) if work else ()
         found = known or (count_flops(self.step(self.subject.module)),)
-        self.step(self.subject.module)  # frees gradients: upstream's own steps begin by restoring their state
+        self.step(self.subject.module)  # upstream's own step is made from restored state: gradients are freed
         for state in self.run_.live:
             state.measurements += found
 
@@ -733,6 +733,12 @@ def _accuracy(reference: str, verdict: Verdict) -> Accuracy:
 def _finite(value: float | None) -> float | None:
     """``value`` where it is a number: a reference that overflowed has no distance."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def _held_once(shown: Observation, first: Observation) -> Observation:
+    """Return ``shown`` with the leaves of ``first`` in the place of equal ones, which then take no memory."""
+    equal = {path for path, leaf in shown.items() if path in first and same_bits(leaf, first[path])}
+    return {path: first[path] if path in equal else leaf for path, leaf in shown.items()}
 
 
 def _judge_by_truth(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Collection, Iterator, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -111,10 +111,17 @@ class Snapshot:
     others that stand where they did.
     Of ``model``, attributes, buffers and parameters are kept, under paths that begin with these words. Copies
     of parameters are on the host: a device may have no room for them. Without ``weights`` only their identity
-    is kept.
+    is kept. ``copies`` holds copies of tensors, by their ids, that another snapshot has made.
     """
 
-    def __init__(self, root: Any, model: Any = None, *, weights: bool = True) -> None:
+    def __init__(
+        self,
+        root: Any,
+        model: Any = None,
+        *,
+        weights: bool = True,
+        copies: Mapping[int, torch.Tensor] | None = None,
+    ) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.modules: list[nn.Module] = []
         self.trained: set[str] = set()
@@ -136,8 +143,11 @@ class Snapshot:
         self._walk(root, model)
         if isinstance(model, nn.Module):
             self._keep_tables(model, weights)
+        made = copies or {}
         self._copies = {
-            path: tensor.detach().to(HOST if path.startswith(PARAMETER) else tensor.device, copy=True)
+            path: made[id(tensor)]
+            if id(tensor) in made
+            else tensor.detach().to(HOST if path.startswith(PARAMETER) else tensor.device, copy=True)
             for path, tensor in self.tensors.items()
         }
         self._versions = {path: _version(tensor) for path, tensor in self.tensors.items()}
@@ -219,6 +229,10 @@ class Snapshot:
                     if isinstance(copy, torch.Tensor) and name in values:
                         copy.copy_(values[name][1])
         self.restore()
+
+    def copies(self) -> dict[int, torch.Tensor]:
+        """Return the copies of the tensors, by their ids."""
+        return {id(tensor): self._copies[path] for path, tensor in self.tensors.items()}
 
     def former(self, path: str) -> torch.Tensor:
         """Return the copy of the tensor with ``path``."""

@@ -93,6 +93,10 @@ class TorchBenchWorkload(BuiltWorkload):
             return self.steps.tensors(subject)
         return super().tensors(subject)
 
+    def copies(self, subject: Any) -> dict[int, torch.Tensor]:
+        """Return copies of the tensors that upstream's own steps restore, by their ids."""
+        return self.steps.copies(subject) if isinstance(self.steps, InvokeSteps) else {}
+
     def least_calls(self, subject: Any) -> float:
         """Return the least calls of the module in a step of eager, as a share of those in the first step."""
         own = isinstance(self.steps, InvokeSteps)
@@ -263,6 +267,10 @@ class InvokeSteps:
     def tensors(self, subject: Any) -> dict[str, Any]:
         """Return the tensors that upstream's object held before its first step, by path."""
         return dict(self._instance(subject).snapshot.tensors)
+
+    def copies(self, subject: Any) -> dict[int, torch.Tensor]:
+        """Return the copies of these tensors, by their ids."""
+        return self._instance(subject).snapshot.copies()
 
     def _instance(self, subject: Any) -> Instance:
         for instance in self.instances.values():
