@@ -77,7 +77,7 @@ QUICK = ("--no-calibration", "--no-memory-probe", "--no-warm-compile", "--quiet-
 CHOSEN = ("OMP_", "GOMP_", "KMP_", "MKL_", "MALLOC_")
 """Beginnings of variables that would be no default."""
 NO_GRAPH = "dynamo captured no graph"
-"""Part of the reason that a row is degraded of which no compiled code ran."""
+"""What the reason of a degraded row contains if no compiled code ran."""
 Key = tuple[str, str, str]
 """Model, mode and configuration."""
 

@@ -219,6 +219,10 @@ class BuiltWorkload:
         state = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
         return {"args": subject.args, "kwargs": subject.kwargs, **state}
 
+    def copies(self, subject: Any) -> dict[int, Any]:
+        """Return, by the ids of tensors of ``subject``, copies of their first values that its steps hold."""
+        return {}
+
 
 Build = Callable[[Workload, "dict[str, object]"], BuiltWorkload]
 """``build(workload, recipe)``: raises ``ImportError`` for a missing package and

@@ -24,7 +24,7 @@ import torch
 
 from torchgauge.counted import counted
 from torchgauge.errors import JudgeError
-from torchgauge.harness.worker.closeness import PIECE, Closeness, measure, scales, strangers
+from torchgauge.harness.worker.closeness import Closeness, largest_gap, measure, scales, strangers
 from torchgauge.harness.worker.rounding import EagerResults
 from torchgauge.records import Cause, Modifier, Tolerance
 from torchgauge.suites.outputs import as_reals, as_tensor, not_finite
@@ -190,10 +190,8 @@ def spread(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
         if not isinstance(value, torch.Tensor) or not isinstance(other, torch.Tensor):
             continue
         if value.numel() and value.shape == other.shape and not value.is_nested:
-            wide = torch.complex128 if value.is_complex() else torch.float64
-            for one, two in zip(*(each.flatten().split(PIECE) for each in (value, other)), strict=True):
-                gap = (one.to(wide) - two.to(wide)).abs().max().item()
-                worst = max(worst, gap if math.isfinite(gap) else math.inf)
+            gap = largest_gap(value, other)
+            worst = max(worst, gap if math.isfinite(gap) else math.inf)
     return worst
 
 
@@ -254,7 +252,7 @@ def _compare_inexact(  # noqa: PLR0917  as above
         verdict.fail(Cause.NONFINITE, f"{path}: NaN or infinity at different positions than in the reference")
         return
     expected, found, truth = pads
-    error = expected.to(torch.float64, copy=True).sub_(found).abs_().max().item()
+    error = largest_gap(expected, found)
     verdict.max_abs_error = max(verdict.max_abs_error, error)
     passed, parts = True, []
     times, tolerated = multiplier(found, tolerance), {"atol": tolerance.absolute, "rtol": tolerance.relative}

@@ -62,7 +62,7 @@ smaller. Otherwise rounding of the larger elements would hide an error of a perc
 """
 
 PIECE = 1 << 24
-"""Number of elements that are summed at a time: float64 copies of a large tensor need memory."""
+"""Number of elements that are compared at a time: float64 copies of a large tensor need memory."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,15 @@ def scales(tensor: torch.Tensor) -> list[Any]:
     return [(sizes >= lower) & (sizes < upper) for lower, upper in pairwise([*bounds, math.inf])]
 
 
+def largest_gap(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Return the largest distance of elements of two tensors of one shape, in float64; NaN if any is NaN."""
+    wide = torch.complex128 if one.is_complex() else torch.float64
+    pieces = zip(*(each.flatten().split(PIECE) for each in (one, other)), strict=True)
+    return float(
+        torch.stack([(first.to(wide) - second.to(wide)).abs().max() for first, second in pieces]).max()
+    )
+
+
 def measure(
     path: str, expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None, multiplier: float
 ) -> Closeness:
@@ -134,11 +143,11 @@ def measure(
     tensors = [one.flatten().split(PIECE) for one in (expected, found, truth) if one is not None]
     for pieces in zip(*tensors, strict=True):
         eager, result, *wide = (piece.double() for piece in pieces)
-        apart = result - eager
-        pairs = [(eager, eager), (result, result), (apart, apart)]
+        gap = result - eager
+        pairs = [(eager, eager), (result, result), (gap, gap)]
         for exact in wide:
             error, eager_error = result - exact, eager - exact
-            pairs += [(exact, exact), (eager_error, eager_error), (error, error), (apart, exact)]
+            pairs += [(exact, exact), (eager_error, eager_error), (error, error), (gap, exact)]
         filled += int(torch.count_nonzero(eager))
         sums = [total + float(one @ other) for total, (one, other) in zip(sums, pairs, strict=True)]
     return Closeness(path, count, multiplier, sums[0], sums[1], sums[2], filled / max(1, count), *sums[3:])

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 NOT_RUN = "the configuration did not run"
 HELD = 4 << 30
-"""Resident bytes from which each phase begins by giving freed memory back: smaller processes keep theirs."""
+"""Resident bytes above which a process gives freed memory back at the beginning of each phase."""
 
 
 class GroupRun:

@@ -238,7 +238,7 @@ def give_back(above: int = 0) -> None:
     Freed memory that the process keeps counts against a limit, and would be reported as the model's.
     """
     trim = _allocator("malloc_trim")
-    if trim is not None and (not above or (_field("VmRSS") or 0) > above):
+    if trim is not None and (_field("VmRSS") or 0) > above:
         trim(0)
 
 

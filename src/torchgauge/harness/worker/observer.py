@@ -57,8 +57,7 @@ class Observer:
         self.written: dict[str, set[str]] = {}
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
-        copied = getattr(subject.built, "copies", None)
-        copies = copied(subject) if copied is not None else None
+        copies = subject.built.copies(subject) if subject.built is not None else None
         self._snapshot = Snapshot(self._live, subject.module, weights=weights, copies=copies)
         self._own = tuple(f"{AFTER}.{kind}" for kind in getattr(scenario, "STATE", ()))
         moves = self._own or not getattr(subject.built, "wrappable", True)

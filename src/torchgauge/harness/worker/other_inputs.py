@@ -60,7 +60,7 @@ LEAST_GAIN_S = 15e-6
 INPUTS = ("after.args", "after.kwargs")
 """Prefixes of the paths of inputs in an observation."""
 CHANGE = re.compile(r"iteration\d+\.change\.")
-"""Paths of what a step changed: in low precision a weight moves by one place or stays, for any inputs."""
+"""Paths of changes by a step. In low precision they may stay equal: a weight moves by one place or none."""
 SHARE, DECIDING_S = 0.02, 2.0
 """Share of the time to sample for the first ratio, and seconds for those that decide."""
 

@@ -34,7 +34,7 @@ PICKS = (
 )
 """Operators whose integers are indices of elements, among which rounding may decide."""
 RANGED = ("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax", "aten::var", "aten::std")
-"""Operators whose results have a range, beside functions of each element."""
+"""Operators whose results have a range, as those of elementwise functions of one tensor may have."""
 COINS = 1 << 20
 """Number of random booleans that a run draws; each tensor uses a slice of them."""
 PATIENCE_S = 300.0
@@ -92,11 +92,11 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         if not written and not view:
             self._note_places(func, given, result[-1] if isinstance(result, tuple) else result)
         moved = _written(given, schema, written) if written else result
-        of_one = torch.Tag.pointwise in func.tags and len(_tensors(given)) == 1
+        unary = torch.Tag.pointwise in func.tags and len(_tensors(given)) == 1
         for mine, truth in zip(_tensors(moved), _tensors(exact)):  # noqa: B905  none where nothing is exact
             if mine.dtype in WIDE and mine.shape == truth.shape and truth.dtype == WIDE[mine.dtype]:
                 with suppress(Exception):  # in a device's backward thread it would end the process
-                    self._move(mine, truth, ranged=of_one or func._schema.name in RANGED)
+                    self._move(mine, truth, ranged=unary or func._schema.name in RANGED)
         return result
 
     def _shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:

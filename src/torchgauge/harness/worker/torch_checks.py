@@ -27,7 +27,7 @@ from torchgauge.harness.worker.accuracy import (
     without_nan,
 )
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.harness.worker.closeness import nonsense
+from torchgauge.harness.worker.closeness import largest_gap, nonsense
 from torchgauge.harness.worker.compilation import own_code
 from torchgauge.harness.worker.contract import (
     COMPUTED,
@@ -429,7 +429,7 @@ class TorchChecks:
         work = self.built.work
         known = declared(work) if work else ()
         found = known or (count_flops(self.step(self.subject.module)),)
-        self.step(self.subject.module)  # upstream's own step is made from restored state: gradients are freed
+        self.step(self.subject.module)  # to make upstream's own step restores its state, and frees gradients
         for state in self.run_.live:
             state.measurements += found
 
@@ -736,9 +736,8 @@ def _finite(value: float | None) -> float | None:
 
 
 def _held_once(shown: Observation, first: Observation) -> Observation:
-    """Return ``shown`` with the leaves of ``first`` in the place of equal ones, which then take no memory."""
-    equal = {path for path, leaf in shown.items() if path in first and same_bits(leaf, first[path])}
-    return {path: first[path] if path in equal else leaf for path, leaf in shown.items()}
+    """Return ``shown`` with those leaves of ``first`` that equal its own, so that they are held once."""
+    return {path: same if same_bits(leaf, same := first.get(path)) else leaf for path, leaf in shown.items()}
 
 
 def _judge_by_truth(
@@ -757,7 +756,7 @@ def _judge_by_truth(
         leaf = as_tensor(expected[path])
         if not verdict.ok or not leaf.numel():
             continue
-        error = float((leaf.double() - truth[path]).abs().max())
+        error = largest_gap(leaf, truth[path])
         wide = replace(tolerance, absolute=tolerance.absolute + ELEMENTS * error)
         verdict = compared({path: expected[path]}, {path: found[path]}, exactly=False, tolerance=wide)
     return verdict

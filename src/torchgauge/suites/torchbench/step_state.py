@@ -111,7 +111,7 @@ class Snapshot:
     others that stand where they did.
     Of ``model``, attributes, buffers and parameters are kept, under paths that begin with these words. Copies
     of parameters are on the host: a device may have no room for them. Without ``weights`` only their identity
-    is kept. ``copies`` holds copies of tensors, by their ids, that another snapshot has made.
+    is kept. ``copies`` maps ids of tensors to copies that another snapshot has made, which are shared.
     """
 
     def __init__(
@@ -143,10 +143,10 @@ class Snapshot:
         self._walk(root, model)
         if isinstance(model, nn.Module):
             self._keep_tables(model, weights)
-        made = copies or {}
+        shared = copies or {}
         self._copies = {
-            path: made[id(tensor)]
-            if id(tensor) in made
+            path: shared[id(tensor)]
+            if id(tensor) in shared
             else tensor.detach().to(HOST if path.startswith(PARAMETER) else tensor.device, copy=True)
             for path, tensor in self.tensors.items()
         }
@@ -231,7 +231,7 @@ class Snapshot:
         self.restore()
 
     def copies(self) -> dict[int, torch.Tensor]:
-        """Return the copies of the tensors, by their ids."""
+        """Return, by the ids of tensors, the copies from which they are restored."""
         return {id(tensor): self._copies[path] for path, tensor in self.tensors.items()}
 
     def former(self, path: str) -> torch.Tensor:
@@ -307,7 +307,7 @@ class Snapshot:
         return ((path, tensor) for path, tensor in self.tensors.items() if path in self.trained)
 
     def updates(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield path and movement since the snapshot of every trainable tensor, or its value if resized."""
+        """Yield every trainable tensor's path and its change since the snapshot, or its value if resized."""
         for path, tensor in self.parameters():
             resized = tensor.shape != self._copies[path].shape
             yield path, tensor.detach().clone() if resized else tensor.detach() - self._copies[path]

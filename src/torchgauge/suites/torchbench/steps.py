@@ -93,8 +93,8 @@ class TorchBenchWorkload(BuiltWorkload):
             return self.steps.tensors(subject)
         return super().tensors(subject)
 
-    def copies(self, subject: Any) -> dict[int, torch.Tensor]:
-        """Return copies of the tensors that upstream's own steps restore, by their ids."""
+    def copies(self, subject: Any) -> dict[int, Any]:
+        """Return, by the ids of tensors, the copies from which upstream's own steps restore them."""
         return self.steps.copies(subject) if isinstance(self.steps, InvokeSteps) else {}
 
     def least_calls(self, subject: Any) -> float:
@@ -243,7 +243,8 @@ class InvokeSteps:
             return to_host(returned)
         if not instance.snapshot.changed():
             raise NotOfferedError(_does_nothing(instance.model))
-        seen = to_host({"update": dict(instance.snapshot.updates())}, "state", copy=False)
+        updates = dict(instance.snapshot.updates())
+        seen = to_host({"update": updates}, "state", copy=False)  # they are copies already
         seen |= to_host(_state(instance.snapshot, gradients), "state")
         instance.restore()
         return seen
@@ -269,7 +270,7 @@ class InvokeSteps:
         return dict(self._instance(subject).snapshot.tensors)
 
     def copies(self, subject: Any) -> dict[int, torch.Tensor]:
-        """Return the copies of these tensors, by their ids."""
+        """Return, by the ids of tensors, the copies from which they are restored."""
         return self._instance(subject).snapshot.copies()
 
     def _instance(self, subject: Any) -> Instance:
