@@ -70,6 +70,14 @@ def test_amplified_rounding_passes_and_is_named(rows: Rows, model: str) -> None:
     assert str(dict(row.facts)["rounded"]).partition(" ")[2].startswith("tensor")
 
 
+def test_a_run_with_other_rounding_that_raises_is_named(rows: Rows) -> None:
+    """The reason names the exception, because rounding may explain the difference."""
+    row = rows["wrong_and_strict aot_eager"]
+    assert row.status is Status.FAIL_ACCURACY
+    raised = "rounding may explain it: a further run of eager raised AssertionError: equal products differ"
+    assert row.reason.endswith(raised), row.reason
+
+
 @pytest.mark.parametrize(
     ("model", "reason"),
     [

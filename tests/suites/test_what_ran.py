@@ -62,10 +62,23 @@ def scalars_off(graph, inputs):
         3.0 * each if torch.is_tensor(each) and each.dim() == 0 else each for each in graph(*inputs)
     )
 
+def freezes(graph, inputs, least=0):
+    first = {}
+    def run(*inputs):
+        for number, each in enumerate(inputs):
+            if isinstance(each, torch.nn.Parameter) and number >= least:
+                if not torch.equal(first.setdefault(number, each.detach().clone()), each):
+                    each.requires_grad_(False)
+        return graph(*inputs)
+    return run
+
+def freezes_some(graph, inputs):
+    return freezes(graph, inputs, least=1)
+
 gradient_off = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(wrong))
 """
 ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
-NAMES = ("faithful", "tripled", "right_at_first", "gradient_off", "moments_off", "scalars_off")
+NAMES = ("faithful", "tripled", "right_at_first", "gradient_off", "moments_off", "scalars_off", "freezes", "freezes_some")
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +202,15 @@ def test_a_model_without_a_place_for_another_module_is_compiled_whole(
     """``maml`` does not implement ``set_module``, so its whole ``eval()`` is compiled."""
     rows = run("inference", "maml", "eager,faithful")
     assert {row["status"] for row in rows.values()} == {"pass"}, [row["reason"] for row in rows.values()]
+
+
+@pytest.mark.parametrize("name", ["freezes", "freezes_some"])
+def test_code_that_freezes_weights_is_no_pass_and_ends_no_other_row(
+    run: Callable[..., dict[str, Any]], name: str
+) -> None:
+    """Compiled code freezes weights after the first step; where it freezes all, its next step raises."""
+    rows = run("training", "phlippe_resnet", f"eager,{name}")
+    assert rows["phlippe_resnet eager"]["status"] == "pass", rows
+    row = rows[f"phlippe_resnet {name}"]
+    assert row["status"] == {"freezes": "error", "freezes_some": "fail_accuracy"}[name], row
+    assert ("requires_grad" if name == "freezes_some" else "does not require grad") in row["reason"]

@@ -244,6 +244,16 @@ class WrongNearOne(Program):
         return {"loss": loss * (1.5 if compiled() else 1.0)}
 
 
+class WrongAndStrict(Program):
+    """Wrong in compiled code; eager raises if two equal products differ, as with other rounding."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        scores = self.linear(x)
+        if not compiled():
+            assert torch.equal(scores, self.linear(x)), "equal products differ"
+        return scores * (1.01 if compiled() else 1.0)
+
+
 class MasksASum(Program):
     """Rounding decides whether a sum is above 0: it is 0, eager's is below and compiled code's is above."""
 

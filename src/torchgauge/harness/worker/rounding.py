@@ -210,11 +210,13 @@ class Rounded(dict[str, Any]):
 
 
 def rounded_otherwise(observe: Callable[[], Observation], number: int) -> Observation:
-    """Return the observation with other rounding; an empty one if that takes too long."""
+    """Return the observation with other rounding; raises :class:`TimeoutError` if that takes too long."""
     with OtherRounding(number) as mode:
         shown = Rounded(observe())
+    if mode.late:
+        raise TimeoutError(f"its float64 operators took longer than {PATIENCE_S:g} s")
     shown.picks = tuple(mode.picks)
-    return Rounded() if mode.late else shown
+    return shown
 
 
 class EagerResults:
@@ -222,7 +224,8 @@ class EagerResults:
 
     ``run(number)`` returns such a result. Runs differ in their rounding, or in their random numbers. They are
     made only while earlier runs do not explain a difference. A run that raises or returns nothing explains
-    nothing, and is the last one. ``exact()`` returns the float64 result, or None if there is none.
+    nothing, and is the last one; ``raised`` is what it raised. ``exact()`` returns the float64 result, or
+    None if there is none.
     """
 
     def __init__(
@@ -232,7 +235,7 @@ class EagerResults:
         exact: Callable[[], Observation | None] = lambda: None,
     ) -> None:
         self.run, self.base, self._exact = run, base, exact
-        self.count, self.spent, self.runs_more = 0, 0.0, True
+        self.count, self.spent, self.runs_more, self.raised = 0, 0.0, True, ""
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
         self.moved: dict[str, torch.Tensor] = {}
@@ -304,8 +307,8 @@ class EagerResults:
             began = time.monotonic()
             try:
                 other = self.run(self.count + 1)
-            except Exception:  # noqa: BLE001  a model need not run in another way
-                other = {}
+            except Exception as error:  # noqa: BLE001  a model need not run in another way
+                other, self.raised = {}, f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
             self.spent += time.monotonic() - began if other else PATIENCE_S
             self.count += bool(other)
             for path, base in self.base.items():

@@ -158,6 +158,9 @@ class Snapshot:
         with torch.no_grad():
             for path in self._copies if paths is None else paths:
                 self._restore_tensor(self.tensors[path], path)
+            for path, tensor in self.tensors.items():
+                if tensor.is_leaf and tensor.requires_grad != self._graded[path]:
+                    tensor.requires_grad_(self._graded[path])
             for path, tensor in self._lent:
                 _write(tensor, self._copies[path])
         for kept, places in self._iterators.values():
@@ -188,7 +191,6 @@ class Snapshot:
         copy = self._copies[path]
         if tensor.is_leaf:
             tensor.grad = None
-            tensor.requires_grad_(self._graded[path])
         if tensor.shape != copy.shape:  # observers of quantisation grow with their first step
             tensor.resize_(copy.shape)
         _write(tensor, copy)
@@ -241,13 +243,17 @@ class Snapshot:
     def changes(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, Any, Any]]:
         """Yield path, old value and new value of everything that changed; None stands for a missing value.
 
-        Of tensors, only those with ``paths`` are compared. A tensor is yielded before the container whose
+        Of tensors' values, only those with ``paths`` are compared. A tensor is yielded before the container whose
         item it was. A generator has no values to compare.
         """
-        for path in self._copies if paths is None else paths:
-            yield from self._changes_of(path, self.tensors[path])
-        for path, tensor in self._lent:
-            yield from self._changes_of(path, tensor)
+        chosen = self._copies if paths is None else {*paths}
+        for path, tensor in [*self.tensors.items(), *self._lent]:
+            copy, graded = self._copies[path], self._graded[path]
+            lent = tensor is not self.tensors[path]
+            if (lent or path in chosen) and not equal(copy.to(tensor.device), tensor):
+                yield path, copy, tensor
+            if tensor.is_leaf and tensor.requires_grad != graded:
+                yield f"{path}.requires_grad", graded, tensor.requires_grad
         yield from (each for each in self._arrays if each[1].tobytes() != each[2].tobytes())
         for path, generator, state in self._generators:
             if not _same_state(state, _generator_state(generator)):
@@ -267,13 +273,6 @@ class Snapshot:
                         yield joined(path, key), values.get(key), now.get(key)
             else:
                 yield path, values, now
-
-    def _changes_of(self, path: str, tensor: torch.Tensor) -> Iterator[tuple[str, Any, Any]]:
-        copy, graded = self._copies[path], self._graded[path]
-        if not equal(copy.to(tensor.device), tensor):
-            yield path, copy, tensor
-        if tensor.is_leaf and tensor.requires_grad != graded:
-            yield f"{path}.requires_grad", graded, tensor.requires_grad
 
     def narrow(self, changes: Collection[str]) -> None:
         """Ignore attributes that a back end adds: those that neither exist now nor are in ``changes``."""
