@@ -71,7 +71,10 @@ WRONG = {
         "large_lost": "after.attribute.model.cache: largest error",
         "large_wrong": "after.attribute.model.cache: largest error",
         "large_elsewhere": "after.attribute.model.cache.elsewhere: largest error",
-        "large_baked": "wrong with other inputs: after.attribute.model.cache",
+        "large_baked": (  # which one is found depends on the new inputs, which are random
+            "wrong with other inputs: after.attribute.model.cache",
+            "after.attribute.model.cache: the result is unchanged although the inputs changed",
+        ),
         "named_elsewhere": "structure differs: ",
         "large_late": "correct before timing, wrong while timed: after.attribute.model.cache",
     },

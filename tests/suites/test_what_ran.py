@@ -78,7 +78,7 @@ def freezes_some(graph, inputs):
 gradient_off = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(wrong))
 """
 ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
-NAMES = ("faithful", "tripled", "right_at_first", "gradient_off", "moments_off", "scalars_off", "freezes", "freezes_some")
+NAMES = "faithful tripled right_at_first gradient_off moments_off scalars_off freezes freezes_some".split()
 
 
 @pytest.fixture(scope="module")

@@ -175,12 +175,7 @@ class Snapshot:
         for _, values, array in self._arrays:
             array[...] = values
         for _, generator, state in self._generators:
-            if isinstance(generator, random.Random):
-                generator.setstate(state)
-            elif hasattr(generator, "set_state"):
-                generator.set_state(state)
-            else:
-                generator.bit_generator.state = state
+            _set_generator_state(generator, state)
 
     @property
     def lost(self) -> list[str]:
@@ -243,8 +238,8 @@ class Snapshot:
     def changes(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, Any, Any]]:
         """Yield path, old value and new value of everything that changed; None stands for a missing value.
 
-        Of tensors' values, only those with ``paths`` are compared. A tensor is yielded before the container whose
-        item it was. A generator has no values to compare.
+        Of the values of tensors, only those with ``paths`` are compared. A tensor is yielded before the
+        container whose item it was. A generator has no values to compare.
         """
         chosen = self._copies if paths is None else {*paths}
         for path, tensor in [*self.tensors.items(), *self._lent]:
@@ -577,6 +572,15 @@ def _generator_state(generator: Any) -> Any:
     if isinstance(generator, random.Random):
         return generator.getstate()
     return generator.get_state() if hasattr(generator, "get_state") else generator.bit_generator.state
+
+
+def _set_generator_state(generator: Any, state: Any) -> None:
+    if isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif hasattr(generator, "set_state"):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state
 
 
 def _same_state(one: Any, other: Any) -> bool:
