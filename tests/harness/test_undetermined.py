@@ -61,7 +61,9 @@ def test_ties_pass_and_are_counted(rows: Rows, model: str, said: str) -> None:
     assert Modifier.TIES not in rows[f"{model} eager"].modifiers
 
 
-@pytest.mark.parametrize("model", ["amplifies", "norm_of_two", "stays_in_a_domain"])
+@pytest.mark.parametrize(
+    "model", ["amplifies", "amplifies_a_convolution", "norm_of_two", "stays_in_a_domain"]
+)
 def test_amplified_rounding_passes_and_is_named(rows: Rows, model: str) -> None:
     """Without float64 the rounding of each operator says how far correct results lie apart."""
     row = rows[f"{model} aot_eager"]
@@ -96,6 +98,7 @@ def test_a_run_with_other_rounding_that_raises_is_named(rows: Rows) -> None:
         ("wrong_count", "out.above: "),
         ("wrong_beside_noise", "out.scores: largest error"),
         ("wrong_noise", "out.rest: largest error"),
+        ("wrong_convolution", "out.rest: largest error"),
         ("wrong_near_one", "out.loss: largest error"),
         ("wrong_in_a_domain", "out.rest: largest error"),
         ("wrong_norm", "iteration0.grad.linear.weight: "),

@@ -338,6 +338,15 @@ class Wrapping(torch.optim.Optimizer):
         self.agent.actor(*self.example_inputs).square().sum().backward()
         self.optimizer.step()
 """,
+    "divides_gradients_by_their_size": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        norm = torch.nn.BatchNorm1d(64)  # so that the gradient of the bias before it is 0 but for rounding
+        layers = torch.nn.Unflatten(1, (1, 4)), torch.nn.Conv1d(1, 64, 1), norm, torch.nn.Flatten()
+        self.model = torch.nn.Sequential(*layers, torch.nn.Linear(256, 3))
+        self.optimizer = torch.optim.RMSprop(self.model.parameters(), lr=0.01, momentum=0.9)
+""",
     "keeps_a_mean": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):

@@ -75,12 +75,20 @@ def freezes(graph, inputs, least=0):
 def freezes_some(graph, inputs):
     return freezes(graph, inputs, least=1)
 
+def nudged(graph):
+    def run(*inputs):
+        shift = lambda each: 1e-8 * torch.arange(each.numel()).cos().view_as(each)
+        return tuple(each + shift(each) if torch.is_tensor(each) else each for each in graph(*inputs))
+    return run
+
 gradient_off = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(wrong))
+gradient_nudged = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(nudged))
 """
 ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
 FREEZING = {"freezes": "error", "freezes_some": "fail_accuracy"}
 """The status of compilers that freeze all weights, or some of them."""
-NAMES = ("faithful", "tripled", "right_at_first", "gradient_off", "moments_off", "scalars_off", *FREEZING)
+NAMES = ("faithful", "tripled", "right_at_first", "moments_off", "scalars_off", *FREEZING)
+NAMES += ("gradient_off", "gradient_nudged")
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +144,15 @@ def test_a_wrong_gradient_of_upstreams_step_is_named(run: Callable[..., dict[str
         assert rows[f"{model} eager"]["status"] == "pass", rows
         assert rows[f"{model} gradient_off"]["status"] == "fail_accuracy", rows
         assert "state.gradient." in rows[f"{model} gradient_off"]["reason"]
+
+
+def test_a_sign_that_rounding_decides_is_no_fault(run: Callable[..., dict[str, Any]]) -> None:
+    """RMSprop divides a gradient of 1e-8 by its size, and its momentum is 10 or -10."""
+    rows = run("training", "divides_gradients_by_their_size", "eager,gradient_nudged,gradient_off")
+    statuses = {row["configuration"]: row["status"] for row in rows.values()}
+    assert statuses == {"eager": "pass", "gradient_nudged": "pass", "gradient_off": "fail_accuracy"}, rows
+    facts = json.loads(rows["divides_gradients_by_their_size gradient_nudged"]["facts"])
+    assert "rounded" not in facts, facts["rounded"]
 
 
 def test_code_that_is_wrong_from_some_step_on_is_found(run: Callable[..., dict[str, Any]]) -> None:

@@ -201,6 +201,29 @@ class Amplifies(Program):
         return {"scores": scores, "rest": rest * 2.0**20}
 
 
+class AmplifiesAConvolution(Amplifies):
+    """Makes a result of what the rounding of a convolution leaves; compiled, it convolves in float64."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = torch.nn.Parameter(torch.randn(4, SIDE, 3, 1))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        assert x.dtype == torch.float32
+        image, kernel = x.view(1, SIDE, SIDE, 1), self.kernel
+        scores = functional.conv2d(image, kernel)
+        if compiled():
+            scores = functional.conv2d(image.double(), kernel.double()).float()
+        rest = scores - functional.conv2d(image.flip(1), kernel.flip(1))
+        return {"scores": scores, "rest": rest * 2.0**20}
+
+
+class WrongConvolution(AmplifiesAConvolution):
+    def forward(self, x: torch.Tensor) -> Any:
+        shown = super().forward(x)
+        return {**shown, "rest": shown["rest"] * (30.0 if compiled() else 1.0)}
+
+
 class WrongBesideNoise(Amplifies):
     def forward(self, x: torch.Tensor) -> Any:
         shown = super().forward(x)

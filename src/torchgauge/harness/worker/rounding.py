@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torchgauge.harness.worker.closeness import scales
 from torchgauge.records import Tolerance
 from torchgauge.suites.outputs import Observation, as_reals, as_tensor, to_host
+from torchgauge.suites.suite import HOST
 
 SWAYS = 6.0
 """Largest accepted difference from eager, as a multiple of the difference between eager and such a run."""
@@ -35,6 +36,10 @@ PICKS = (
 """Operators whose integers are indices of elements, among which rounding may decide."""
 RANGED = ("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax", "aten::var", "aten::std")
 """Operators whose results have a range, as those of elementwise functions of one tensor may have."""
+LINEAR = ("aten::convolution", "aten::convolution_backward")
+"""Operators that are linear in their first argument, and whose float64 kernels on the host are slow."""
+UPPER = -1 << 12
+"""Mask of the sign, the exponent and the upper half of the significand of a float32 number."""
 COINS = 1 << 20
 """Number of random booleans that a run draws; each tensor uses a slice of them."""
 PATIENCE_S = 300.0
@@ -63,10 +68,11 @@ WIDE = {
 class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
     """Changes the rounding of each operator's results; ``seed`` decides how.
 
-    Each operator also runs in float64. A random half of the inexact elements move to the other side of the
-    float64 value. An error keeps its size, and an element moves by at least one unit in its last place. So a
-    convolution gets errors of its own size, and exact results (a copy, a mask, a zero) stay exact. Functions
-    such as a sigmoid keep their range: the loss of a probability accepts no number above 1.
+    Each operator also runs in float64, or in two halves (:func:`_in_halves`). A random half of the inexact
+    elements move to the other side of that result. An error keeps its size, and an element moves by at least
+    one unit in its last place. So a convolution gets errors of its own size, and exact results (a copy, a
+    mask, a zero) stay exact. Functions such as a sigmoid keep their range: the loss of a probability accepts
+    no number above 1.
     """
 
     def __init__(self, seed: int) -> None:
@@ -124,6 +130,9 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         self.late = self.late or time.monotonic() > self.end
         if self.late:
             return None
+        first: Any = given[0][0] if given[0] else None
+        if func._schema.name in LINEAR and first.device.type == HOST and first.is_floating_point():
+            return _in_halves(func, _settings(func, *given))
         try:
             wide = tree_map_only(torch.Tensor, _widened, given)
             result = func(*wide[0], **wide[1])
@@ -385,6 +394,20 @@ def _settings(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """Return the arguments of a call by their names; defaults are left out."""
     names = (argument.name for argument in func._schema.arguments)
     return {**dict(zip(names, args)), **kwargs}  # noqa: B905
+
+
+def _in_halves(func: Any, settings: dict[str, Any]) -> list[torch.Tensor]:
+    """Return the float64 sum of the float32 results for the upper and the lower half of the first argument.
+
+    Each result has rounding errors as large as those of ``func``, and independent of them; an exact result
+    stays exact.
+    """
+    settings = tree_map_only(torch.Tensor, torch.Tensor.float, settings)
+    name, whole = next(iter(settings.items()))
+    upper = whole.view(torch.int32).bitwise_and(UPPER).view(torch.float32)
+    lower = settings | {name: whole - upper} | ({"bias": None} if "bias" in settings else {})
+    results = func(**settings | {name: upper}), func(**lower)
+    return [one.double().add_(other) for one, other in zip(*map(_tensors, results))]  # noqa: B905
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -329,8 +329,7 @@ class Snapshot:
                 path = f"{at}.{paths.get(id(parameter), number)}"
                 for name, value in values.items() if isinstance(values, dict) else ():
                     if isinstance(value, torch.Tensor):
-                        thin = value.flatten()[:: value.numel() // MAX_MOMENT + 1]
-                        found.setdefault(name, {})[path] = thin
+                        found.setdefault(name, {})[path] = thinned(value)
                     elif isinstance(value, (int, float)):
                         found.setdefault(name, {})[path] = value
         return found
@@ -503,6 +502,11 @@ class Snapshot:
         self.tensors[path] = tensor
         if tensor.requires_grad and tensor.is_leaf:
             self.trained.add(path)
+
+
+def thinned(tensor: torch.Tensor) -> torch.Tensor:
+    """Return elements at equal distances in a row, at most :data:`MAX_MOMENT`."""
+    return tensor.flatten()[:: tensor.numel() // MAX_MOMENT + 1]
 
 
 def _hooks(path: str, owner: Any, names: Collection[str]) -> list[tuple[str, Any]]:

@@ -8,7 +8,7 @@ upstream's own ``invoke()``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,12 @@ from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
 from torchgauge.suites.torchbench.reasons import Facts, explained
-from torchgauge.suites.torchbench.step_state import Snapshot
+from torchgauge.suites.torchbench.step_state import Snapshot, thinned
 
 ITERATIONS = 1
 """Number of steps in an observation."""
+GRADIENT = "state.gradient."
+"""Prefix of the paths of gradients in an observation."""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
 
@@ -45,24 +47,42 @@ def observe(subject: Any) -> dict[str, Any]:
 
 
 def settled(expected: Observation, shown: Observation) -> Observation:
-    """Return ``shown`` with eager's updates where a gradient is too small to have a sign.
+    """Return ``shown`` with eager's updates and moments where other gradients explain the difference.
 
-    An optimizer such as Adam moves each element of a parameter by its rate, in the direction of the sign of
-    its gradient. One that is smaller than the difference between both runs has none, so such an element may
-    move the other way.
+    Optimizers such as Adam and RMSprop divide a gradient by its size, so rounding decides the sign of an
+    update where the gradient is small enough. Where the gradient ``g`` differs by ``d < |g|``, an update or
+    moment ``u`` may differ by ``3 |u| d / |g|``, as ``g`` and its square do. Where ``d >= |g|``, it may have
+    either sign, and differ by twice the largest ``|u|``.
     """
     result = dict(shown)
-    for path, update in expected.items():
-        gradient = path.replace(".update.", ".gradient.")
-        if gradient == path:
-            continue
-        slope, other, moved = expected.get(gradient), shown.get(gradient), shown.get(path)
-        shapes = {getattr(each, "shape", None) for each in (update, slope, other, moved)}
-        if slope is not None and other is not None and len(shapes) == 1 and slope.numel():
-            noise = (slope - other).abs().max()
-            unsigned = (slope.abs() <= noise) & ((update - moved).abs() <= 2.0 * update.abs().max())
-            result[path] = torch.where(unsigned, update, moved)
+    for path, value in expected.items():
+        gradient = _gradient_of(path, expected)
+        values: Any = (value, shown.get(path))
+        slopes: Any = (expected.get(gradient), shown.get(gradient))
+        if _alike(*values) and _alike(*slopes):
+            slope, other = (one if one.shape == value.shape else thinned(one) for one in slopes)
+            if _alike(slope, value):
+                gap, size = (slope - other).abs(), slope.abs()
+                limit = 3.0 * gap / size * value.abs()
+                limit = torch.where(gap < size, limit, 2.0 * value.abs().max())
+                near = (value - values[1]).abs() <= limit
+                result[path] = torch.where((gap > 0.0) & near, *values)
     return result
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether both are tensors of one shape that have elements."""
+    tensors = isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
+    return tensors and one.shape == other.shape and bool(one.numel())
+
+
+def _gradient_of(path: str, paths: Collection[str]) -> str:
+    """Return the path of the gradient to which an update or a moment belongs; empty if there is none."""
+    if path.startswith(GRADIENT):
+        return ""
+    parts = path.split(".")
+    names = (".".join(parts[start:]) for start in range(2, len(parts)))
+    return next((f"{GRADIENT}{name}" for name in names if f"{GRADIENT}{name}" in paths), "")
 
 
 TIMED = ("out",)
