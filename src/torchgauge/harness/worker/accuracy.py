@@ -140,8 +140,8 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
             verdict.rounded.append(path)
         else:
             verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
-    if verdict.cause is Cause.TOLERANCE and eager.raised:
-        verdict.detail += f"; rounding may explain it: a further run of eager raised {eager.raised}"
+    if verdict.cause is Cause.TOLERANCE and eager.ended:
+        verdict.detail += f"; rounding may explain it: {eager.ended}"
     return verdict
 
 

@@ -18,6 +18,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from torchgauge.counted import counted
 from torchgauge.harness.worker.closeness import scales
 from torchgauge.records import Tolerance
 from torchgauge.suites.outputs import Observation, as_reals, as_tensor, to_host
@@ -233,8 +234,8 @@ class EagerResults:
 
     ``run(number)`` returns such a result. Runs differ in their rounding, or in their random numbers. They are
     made only while earlier runs do not explain a difference. A run that raises or returns nothing explains
-    nothing, and is the last one; ``raised`` is what it raised. ``exact()`` returns the float64 result, or
-    None if there is none.
+    nothing, and is the last one. ``exact()`` returns the float64 result, or None if there is none. ``ended``
+    is why fewer than :data:`RUNS` runs were made, unless they explained all differences.
     """
 
     def __init__(
@@ -244,7 +245,7 @@ class EagerResults:
         exact: Callable[[], Observation | None] = lambda: None,
     ) -> None:
         self.run, self.base, self._exact = run, base, exact
-        self.count, self.spent, self.runs_more, self.raised = 0, 0.0, True, ""
+        self.count, self.spent, self.runs_more, self.ended = 0, 0.0, True, ""
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
         self.moved: dict[str, torch.Tensor] = {}
@@ -317,13 +318,17 @@ class EagerResults:
             try:
                 other = self.run(self.count + 1)
             except Exception as error:  # noqa: BLE001  a model need not run in another way
-                other, self.raised = {}, f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                raised = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                other, self.ended = {}, f"a further run of eager raised {raised}"
             self.spent += time.monotonic() - began if other else PATIENCE_S
             self.count += bool(other)
             for path, base in self.base.items():
                 if path in other:
                     self._note(path, as_tensor(base), as_tensor(other[path]))
                     self._note_picks(path, base, getattr(other, "picks", ()), other[path])
+        if not answer and 0 < self.count < RUNS and self.spent >= PATIENCE_S:
+            runs = counted(self.count, "further run")
+            self.ended = self.ended or f"only {runs} of eager ended in {PATIENCE_S:g} s"
         return answer
 
     def _note(self, path: str, base: Any, other: Any) -> None:
