@@ -31,6 +31,7 @@ def rows(make_sandbox: Callable[[], Any]) -> Rows:
 def drawing(make_sandbox: Callable[[], Any]) -> Rows:
     """Return rows of programs that draw random numbers, which inductor draws in its own way."""
     models = "adds_noise,wrong_noisy_result,drops_out,wrong_dropout,seeds_itself,wrong_after_seeding"
+    models += ",amplifies_beside_draws"
     modes = ("--mode", "inference,training", "--config", "eager,inductor")
     return measured(make_sandbox(), *modes, "--models", models)
 
@@ -160,6 +161,13 @@ def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
     assert row.accuracy is not None
     assert row.accuracy.max_abs_error is not None
     assert row.accuracy.max_abs_error < 1e-3
+
+
+def test_amplified_rounding_beside_random_numbers_passes(drawing: Rows) -> None:
+    """The timed code draws its own random numbers, which do not change this result."""
+    row = drawing["amplifies_beside_draws inductor"]
+    assert (row.status, row.reason) == (Status.PASS, "")
+    assert "fallback_random" in str(dict(row.facts)["random_numbers"])
 
 
 @pytest.mark.parametrize("model", ["wrong_noisy_result", "wrong_dropout", "wrong_after_seeding"])

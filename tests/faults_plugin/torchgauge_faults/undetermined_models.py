@@ -442,6 +442,13 @@ class AddsNoise(Program):
     wrong = 1.0
 
 
+class AmplifiesBesideDraws(Amplifies):
+    """Amplifies rounding in a result that its random numbers do not change."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return {**super().forward(x), "drawn": torch.rand_like(x)}
+
+
 class WrongNoisyResult(AddsNoise):
     wrong = 1.05
 

@@ -481,8 +481,9 @@ class TorchChecks:
     ) -> EagerResults:
         """Return what eager's result for the first inputs may be, on the device or ``on_host``.
 
-        If other random numbers are ``drawn``, eager with other seeds replaces float64. Results that eager
-        ``repeated`` are judged by runs on the host, which no fault of the device affects.
+        If other random numbers are ``drawn``, eager with other seeds replaces float64; every second run also
+        has other rounding. Results that eager ``repeated`` are judged by runs on the host, which no fault of
+        the device affects.
         """
         assert self.observer is not None
         host = self.reference.host if on_host or repeated else None
@@ -490,7 +491,8 @@ class TorchChecks:
 
         def run(number: int) -> Observation:
             if drawn:
-                return again(number * SEEDS_APART)
+                draw = partial(again, number * SEEDS_APART)
+                return draw() if number % 2 else rounded_otherwise(draw, number)
             if repeated and not self._repeats():
                 return {}
             return rounded_otherwise(partial(again, 0), number)
