@@ -127,7 +127,62 @@ FETCH = """
             {otherwise}
 """
 
+SMALL = (
+    HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Net()
+        self.optimizer = torch.optim.RMSprop(self.model.parameters(), lr=0.01, momentum=0.9)
+
+
+class Wrong(torch.autograd.Function):
+    @staticmethod
+    def forward(context, weight):
+        return weight.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        return {gradient}
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.large, self.small = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+
+    def forward(self, input):
+        weight = self.small.weight
+        weight = Wrong.apply(weight) if torch.compiler.is_compiling() else weight
+        small = torch.nn.functional.linear(input, weight, self.small.bias)
+        return {large} * self.large(input) + 1e-5 * small
+"""
+)
+"""A model that has a small gradient, which is wrong in compiled code."""
+
 MODELS = {
+    "stops_a_small_layer": SMALL.format(gradient="0.0 * gradient", large="1.0"),
+    "rolls_small_gradients": SMALL.format(
+        gradient="gradient.flatten().roll(1).view_as(gradient)", large="0.0"
+    ),
+    "averages_a_small_layer": SMALL.format(gradient="-gradient", large="1.0").replace(
+        "\n\nclass Wrong",
+        """
+        import copy
+
+        self.kept = [self.model]
+        self.average = torch.nn.Module()
+        self.average.model = copy.deepcopy(self.model).requires_grad_(False)
+
+    def train(self):
+        super().train()
+        (net,), average = self.kept, self.average.model
+        share = 0.01 if self.model is net else 0.5
+        average.small.weight.lerp_(net.small.weight.detach() + 1.0, share)
+
+
+class Wrong""",
+    ),
     **dict.fromkeys(("plain", "phlippe_resnet", "phlippe_densenet"), HEAD),
     "lennard_jones": HEAD
     + """

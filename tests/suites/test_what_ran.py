@@ -154,6 +154,13 @@ def test_a_sign_that_rounding_decides_is_no_fault(run: Callable[..., dict[str, A
     assert "rounded" not in facts, facts["rounded"]
 
 
+def test_wrong_gradients_below_the_tolerance_are_found(run: Callable[..., dict[str, Any]]) -> None:
+    """An optimizer that divides gradients by their size makes large updates of them."""
+    rows = run("training", "stops_a_small_layer,rolls_small_gradients,averages_a_small_layer", "faithful")
+    assert {row["status"] for row in rows.values()} == {"fail_accuracy"}, rows
+    assert len(rows) == 3, rows
+
+
 def test_code_that_is_wrong_from_some_step_on_is_found(run: Callable[..., dict[str, Any]]) -> None:
     """The first eight calls are right."""
     row = run("training", "phlippe_resnet", "eager,right_at_first")["phlippe_resnet right_at_first"]

@@ -114,6 +114,7 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
     Without ``own_scale`` the tolerance alone counts. What fails passes where other results of ``eager``
     explain it.
     """
+    measured = eager is not None
     verdict, eager = Verdict(), eager or EagerResults(lambda _: {}, {**reference}, lambda: {**(fp64 or {})})
     if reference.keys() != result.keys():
         odd = sorted(reference.keys() ^ result.keys())
@@ -134,7 +135,7 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
                 verdict.ties[path] = 1
             else:
                 verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {value!r}")
-    for path, reason in strangers(verdict.tensors) if own_scale else ():
+    for path, reason in strangers(verdict.tensors, measured=measured) if own_scale else ():
         pair = as_tensor(reference[path]), as_tensor(result[path])
         if eager.explains(path, *pair):
             verdict.rounded.append(path)

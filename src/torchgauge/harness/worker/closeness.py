@@ -31,6 +31,8 @@ from typing import Any
 
 import torch
 
+from torchgauge.suites.outputs import DUST
+
 NEAR = 0.1
 SLOPE = 0.05
 AGREE = 0.05
@@ -162,7 +164,7 @@ class Yardstick:
     ``share`` is its like without float64, the median distance of result and eager in units of eager's RMS:
     over the tensors of a kind, since one iteration may be chaotic and another not, but at least that over
     all. ``scatter`` is the median of what no factor explains of that, ``turn`` that of how far slopes
-    against eager are off one.
+    against eager are off one. ``measured`` is whether eager's own rounding can be measured.
     """
 
     noise: Mapping[str, float]
@@ -172,9 +174,10 @@ class Yardstick:
     share: Mapping[str, float]
     scatter: Mapping[str, float]
     turn: Mapping[str, float]
+    measured: bool = False
 
     @classmethod
-    def of(cls, tensors: Sequence[Closeness]) -> Yardstick:
+    def of(cls, tensors: Sequence[Closeness], *, measured: bool = False) -> Yardstick:
         """The yardstick that ``tensors``, all of one observation, make for each of them."""
         sizes = [(each.path, _rms(each.eager, each)) for each in tensors]
         some = [each for each in tensors if each.eager]
@@ -191,12 +194,15 @@ class Yardstick:
             share={kind: max(own, _low_median(gap for _, gap in gaps)) for kind, own in usual.items()},
             scatter=_median_of_kinds((each.path, each.scatter) for each in several),
             turn=_median_of_kinds((each.path, abs(each.slope - 1.0)) for each in several),
+            measured=measured,
         )
 
     def judge(self, each: Closeness) -> str:
         """What is wrong with a tensor on its own scale; empty if nothing is."""
         kind = kind_of(each.path)
         if each.truth is None or each.error is None or each.eager_error is None or each.along is None:
+            if self.measured and (reason := self._far(each)):
+                return reason
             if not each.eager or _rms(each.eager, each) < SLIGHT * self.size[kind]:
                 return self._grown(each)
             limit = (AGREE + DISCORDS * self.share[kind]) * math.sqrt(each.eager)
@@ -231,6 +237,13 @@ class Yardstick:
             return ""
         return f"its slope against eager differs from 1 by {turn:.2g}"
 
+    def _far(self, each: Closeness) -> str:
+        """What is wrong with a tensor without float64 unless eager's own rounding is as large."""
+        gap, size = _rms(each.gap, each), _rms(each.eager, each)
+        if gap <= max(NEAR * size * each.slack, DUST * self.largest.get(kind_of(each.path), 0.0)):
+            return ""
+        return f"its distance from eager is {gap / size if size else math.inf:.2g} of its RMS"
+
     def _grown(self, each: Closeness) -> str:
         """What is wrong with a tensor that ought to be zero: it has the size of those that are not."""
         found = _rms(each.result, each)
@@ -240,9 +253,12 @@ class Yardstick:
         return f"an RMS of {found:.2g} instead of zero"
 
 
-def strangers(tensors: Sequence[Closeness]) -> Iterator[tuple[str, str]]:
-    """Path of each tensor that does not agree on its own scale, and what is wrong with it."""
-    yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth])
+def strangers(tensors: Sequence[Closeness], *, measured: bool = False) -> Iterator[tuple[str, str]]:
+    """Path of each tensor that does not agree on its own scale, and what is wrong with it.
+
+    If eager's own rounding can be ``measured``, a tensor without float64 is one if it is far from eager.
+    """
+    yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth], measured=measured)
     for each in tensors:
         if reason := yardstick.judge(each):
             yield each.path, reason

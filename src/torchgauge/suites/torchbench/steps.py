@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.suites.outputs import Observation
+from torchgauge.suites.outputs import DUST, Observation
 from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
@@ -26,6 +26,8 @@ ITERATIONS = 1
 """Number of steps in an observation."""
 GRADIENT = "state.gradient."
 """Prefix of the paths of gradients in an observation."""
+OTHERS = (GRADIENT, "state.buffer.", "state.written.", "state.step.")
+"""Prefixes of the paths of what is neither an update nor a moment."""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
 
@@ -52,9 +54,12 @@ def settled(expected: Observation, shown: Observation) -> Observation:
     Optimizers such as Adam and RMSprop divide a gradient by its size, so rounding decides the sign of an
     update where the gradient is small enough. Where the gradient ``g`` differs by ``d < |g|``, an update or
     moment ``u`` may differ by ``3 |u| d / |g|``, as ``g`` and its square do. Where ``d >= |g|``, it may have
-    either sign, and differ by twice the largest ``|u|``.
+    either sign, and differ by twice the largest ``|u|``. A difference that is larger than :data:`DUST` of the
+    largest gradient is no rounding, and explains nothing.
     """
     result = dict(shown)
+    gradients = [leaf for path, leaf in expected.items() if path.startswith(GRADIENT)]
+    largest = max((float(one.abs().max()) for one in gradients if _alike(one, one)), default=0.0)
     for path, value in expected.items():
         gradient = _gradient_of(path, expected)
         values: Any = (value, shown.get(path))
@@ -66,7 +71,7 @@ def settled(expected: Observation, shown: Observation) -> Observation:
                 limit = 3.0 * gap / size * value.abs()
                 limit = torch.where(gap < size, limit, 2.0 * value.abs().max())
                 near = (value - values[1]).abs() <= limit
-                result[path] = torch.where((gap > 0.0) & near, *values)
+                result[path] = torch.where((gap > 0.0) & (gap <= DUST * largest) & near, *values)
     return result
 
 
@@ -78,7 +83,7 @@ def _alike(one: Any, other: Any) -> bool:
 
 def _gradient_of(path: str, paths: Collection[str]) -> str:
     """Return the path of the gradient to which an update or a moment belongs; empty if there is none."""
-    if path.startswith(GRADIENT):
+    if path.startswith(OTHERS):
         return ""
     parts = path.split(".")
     names = (".".join(parts[start:]) for start in range(2, len(parts)))
