@@ -270,9 +270,7 @@ class InvokeSteps:
             raise NotOfferedError(_does_nothing(instance.model))
         updates = dict(instance.snapshot.updates())
         seen = to_host({"update": updates}, "state", copy=False)  # they are copies already
-        seen |= to_host(_state(instance.snapshot, gradients), "state")
-        instance.restore()
-        return seen
+        return seen | to_host(_state(instance.snapshot, gradients), "state")
 
     def least_calls(self, subject: Any) -> float:
         """Return the least calls of the module in the first steps of eager, as a share of those in the first.
