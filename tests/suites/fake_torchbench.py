@@ -420,6 +420,23 @@ class Kept(torch.nn.Linear):
         self.mean = 0.9 * self.mean + result.mean().detach()
         return result
 """,
+    "counts_otherwise": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Counted()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+
+class Counted(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+        self.calls = 0
+
+    def forward(self, input):
+        self.calls += 2 if torch.compiler.is_compiling() else 1
+        return super().forward(input)
+""",
     "unfinished": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):

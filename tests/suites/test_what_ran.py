@@ -210,6 +210,13 @@ def test_what_a_step_writes_beside_parameters_and_buffers_is_compared(
         assert path in rows[name]["reason"]
 
 
+def test_attributes_that_a_training_step_changes_are_compared(run: Callable[..., dict[str, Any]]) -> None:
+    """Compiled code counts two calls where eager counts one."""
+    (row,) = run("training", "counts_otherwise", "faithful").values()
+    assert row["status"] == "fail_accuracy", row
+    assert row["reason"].startswith("after.attribute.model.calls: 2 instead of 1"), row
+
+
 def test_a_step_that_calls_its_module_inside_of_a_transform_is_compiled_whole(
     run: Callable[..., dict[str, Any]],
 ) -> None:
