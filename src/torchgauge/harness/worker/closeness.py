@@ -17,7 +17,9 @@ larger than eager's error. Where float64 says zero, only what has grown to the s
 A tensor with elements of very different magnitude, such as scores beside pads, is judged in parts
 (:func:`scales`).
 Without float64 the second, against eager, and the third are left: the third alone would excuse a fault that
-all tensors share. ``docs/method.md`` has what the rule finds, and where its numbers come from.
+all tensors share. Where eager's own rounding can be measured, a tensor further than ``NEAR`` of its RMS from
+eager fails unless that rounding is as large. ``docs/method.md`` has what the rule finds, and where its
+numbers come from.
 """
 
 from __future__ import annotations
