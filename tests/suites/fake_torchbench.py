@@ -158,7 +158,10 @@ class Net(torch.nn.Module):
         return {large} * self.large(input) + 1e-5 * small
 """
 )
-"""A model that has a small gradient, which is wrong in compiled code."""
+"""Source of a model whose layer ``small`` has tiny gradients.
+
+``gradient`` is the gradient that compiled code returns, and ``large`` the factor of the other layer.
+"""
 
 MODELS = {
     "stops_a_small_layer": SMALL.format(gradient="0.0 * gradient", large="1.0"),
@@ -177,7 +180,7 @@ MODELS = {
     def train(self):
         super().train()
         (net,), average = self.kept, self.average.model
-        share = 0.01 if self.model is net else 0.5
+        share = 0.01 if self.model is net else 0.5  # wrong; the path ends as a weight's does
         average.small.weight.lerp_(net.small.weight.detach() + 1.0, share)
 
 

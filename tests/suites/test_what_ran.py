@@ -86,7 +86,7 @@ gradient_nudged = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compi
 """
 ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
 FREEZING = {"freezes": "error", "freezes_some": "fail_accuracy"}
-"""The status of compilers that freeze all weights, or some of them."""
+"""Compilers that freeze all or some weights, and the status of their rows."""
 NAMES = ("faithful", "tripled", "right_at_first", "moments_off", "scalars_off", *FREEZING)
 NAMES += ("gradient_off", "gradient_nudged")
 
@@ -147,7 +147,7 @@ def test_a_wrong_gradient_of_upstreams_step_is_named(run: Callable[..., dict[str
 
 
 def test_a_sign_that_rounding_decides_is_no_fault(run: Callable[..., dict[str, Any]]) -> None:
-    """RMSprop divides a gradient of 1e-8 by its size, and its momentum is 10 or -10."""
+    """RMSprop divides a gradient of 1e-8 by its size, so elements of its momentum buffer are 10 or -10."""
     (row,) = run("training", "divides_gradients_by_their_size", "gradient_nudged").values()
     assert row["status"] == "pass", row
     facts = json.loads(row["facts"])
@@ -155,7 +155,7 @@ def test_a_sign_that_rounding_decides_is_no_fault(run: Callable[..., dict[str, A
 
 
 def test_wrong_gradients_below_the_tolerance_are_found(run: Callable[..., dict[str, Any]]) -> None:
-    """An optimizer that divides gradients by their size makes large updates of them."""
+    """An optimizer that divides gradients by their size turns small wrong ones into large wrong updates."""
     rows = run("training", "stops_a_small_layer,rolls_small_gradients,averages_a_small_layer", "faithful")
     assert {row["status"] for row in rows.values()} == {"fail_accuracy"}, rows
     assert len(rows) == 3, rows

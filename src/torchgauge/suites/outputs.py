@@ -11,8 +11,8 @@ from torchgauge.errors import UnobservableError
 from torchgauge.suites.leaves import Unknown, leaves
 from torchgauge.suites.suite import HOST
 
-DUST = 16.0 * 2.0**-23
-"""Largest difference by float32 rounding alone, as a share of the largest tensor of the same kind."""
+ROUNDING_FLOOR = 16.0 * 2.0**-23
+"""Share of the largest magnitude below which a difference counts as rounding: 16 units of float32."""
 Observation = dict[str, Any]
 """Path of a value inside the output -> tensor on the host, or a plain number or text."""
 

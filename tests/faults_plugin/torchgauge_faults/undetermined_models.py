@@ -202,14 +202,14 @@ class Amplifies(Program):
 
 
 class AmplifiesAConvolution(Amplifies):
-    """Makes a result of what the rounding of a convolution leaves; compiled, it convolves in float64."""
+    """Returns the amplified rounding error of a convolution; compiled code convolves in float64."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kernel = torch.nn.Parameter(torch.randn(4, SIDE, 3, 1))
 
     def forward(self, x: torch.Tensor) -> Any:
-        assert x.dtype == torch.float32
+        assert x.dtype == torch.float32  # so that there is no float64 run
         image, kernel = x.view(1, SIDE, SIDE, 1), self.kernel
         scores = functional.conv2d(image, kernel)
         if compiled():
@@ -218,7 +218,7 @@ class AmplifiesAConvolution(Amplifies):
         return {"scores": scores, "rest": rest * 2.0**20}
 
 
-class WrongConvolution(AmplifiesAConvolution):
+class WrongAmplifiedConvolution(AmplifiesAConvolution):
     def forward(self, x: torch.Tensor) -> Any:
         shown = super().forward(x)
         return {**shown, "rest": shown["rest"] * (30.0 if compiled() else 1.0)}
@@ -268,7 +268,7 @@ class WrongNearOne(Program):
 
 
 class WrongAndStrict(Program):
-    """Wrong in compiled code; eager raises if two equal products differ, as with other rounding."""
+    """Wrong in compiled code; eager raises if a repeated product differs, as it does with other rounding."""
 
     def forward(self, x: torch.Tensor) -> Any:
         scores = self.linear(x)

@@ -114,7 +114,7 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
     Without ``own_scale`` the tolerance alone counts. What fails passes where other results of ``eager``
     explain it.
     """
-    measured = eager is not None
+    rerun = eager is not None
     verdict, eager = Verdict(), eager or EagerResults(lambda _: {}, {**reference}, lambda: {**(fp64 or {})})
     if reference.keys() != result.keys():
         odd = sorted(reference.keys() ^ result.keys())
@@ -135,14 +135,14 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
                 verdict.ties[path] = 1
             else:
                 verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {value!r}")
-    for path, reason in strangers(verdict.tensors, measured=measured) if own_scale else ():
+    for path, reason in strangers(verdict.tensors, rerun=rerun) if own_scale else ():
         pair = as_tensor(reference[path]), as_tensor(result[path])
         if eager.explains(path, *pair):
             verdict.rounded.append(path)
         else:
             verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
-    if verdict.cause is Cause.TOLERANCE and eager.ended:
-        verdict.detail += f"; rounding may explain it: {eager.ended}"
+    if verdict.cause is Cause.TOLERANCE and eager.stopped_by:
+        verdict.detail += f"; rounding is not ruled out, because {eager.stopped_by}"
     return verdict
 
 

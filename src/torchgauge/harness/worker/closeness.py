@@ -15,11 +15,10 @@ units of eager's own error: about 1 for independent implementations, 0 for the s
 What is nearer to float64 than eager passes, unless it is all zeros. The first two need a tensor that is
 larger than eager's error. Where float64 says zero, only what has grown to the size of other tensors is wrong.
 A tensor with elements of very different magnitude, such as scores beside pads, is judged in parts
-(:func:`scales`).
-Without float64 the second, against eager, and the third are left: the third alone would excuse a fault that
-all tensors share. Where eager's own rounding can be measured, a tensor further than ``NEAR`` of its RMS from
-eager fails unless that rounding is as large. ``docs/method.md`` has what the rule finds, and where its
-numbers come from.
+(:func:`scales`). Without float64 the second, against eager, and the third are left: the third alone would
+excuse a fault that all tensors share. So a tensor further than ``NEAR`` of eager's RMS from eager fails too,
+if eager can run again and further runs with other rounding differ less. ``docs/method.md`` has what the rule
+finds, and where its numbers come from.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from typing import Any
 
 import torch
 
-from torchgauge.suites.outputs import DUST
+from torchgauge.suites.outputs import ROUNDING_FLOOR
 
 NEAR = 0.1
 SLOPE = 0.05
@@ -166,7 +165,7 @@ class Yardstick:
     ``share`` is its like without float64, the median distance of result and eager in units of eager's RMS:
     over the tensors of a kind, since one iteration may be chaotic and another not, but at least that over
     all. ``scatter`` is the median of what no factor explains of that, ``turn`` that of how far slopes
-    against eager are off one. ``measured`` is whether eager's own rounding can be measured.
+    against eager are off one. ``rerun`` is whether eager can run again with other rounding.
     """
 
     noise: Mapping[str, float]
@@ -176,10 +175,10 @@ class Yardstick:
     share: Mapping[str, float]
     scatter: Mapping[str, float]
     turn: Mapping[str, float]
-    measured: bool = False
+    rerun: bool = False
 
     @classmethod
-    def of(cls, tensors: Sequence[Closeness], *, measured: bool = False) -> Yardstick:
+    def of(cls, tensors: Sequence[Closeness], *, rerun: bool = False) -> Yardstick:
         """The yardstick that ``tensors``, all of one observation, make for each of them."""
         sizes = [(each.path, _rms(each.eager, each)) for each in tensors]
         some = [each for each in tensors if each.eager]
@@ -196,14 +195,14 @@ class Yardstick:
             share={kind: max(own, _low_median(gap for _, gap in gaps)) for kind, own in usual.items()},
             scatter=_median_of_kinds((each.path, each.scatter) for each in several),
             turn=_median_of_kinds((each.path, abs(each.slope - 1.0)) for each in several),
-            measured=measured,
+            rerun=rerun,
         )
 
     def judge(self, each: Closeness) -> str:
         """What is wrong with a tensor on its own scale; empty if nothing is."""
         kind = kind_of(each.path)
         if each.truth is None or each.error is None or each.eager_error is None or each.along is None:
-            if self.measured and (reason := self._far(each)):
+            if self.rerun and (reason := self._far(each)):
                 return reason
             if not each.eager or _rms(each.eager, each) < SLIGHT * self.size[kind]:
                 return self._grown(each)
@@ -240,11 +239,11 @@ class Yardstick:
         return f"its slope against eager differs from 1 by {turn:.2g}"
 
     def _far(self, each: Closeness) -> str:
-        """What is wrong with a tensor without float64 unless eager's own rounding is as large."""
+        """Return what is wrong with a tensor without float64 that is far from eager; empty if it is near."""
         gap, size = _rms(each.gap, each), _rms(each.eager, each)
-        if gap <= max(NEAR * size * each.slack, DUST * self.largest.get(kind_of(each.path), 0.0)):
+        if gap <= max(NEAR * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind_of(each.path), 0.0)):
             return ""
-        return f"its distance from eager is {gap / size if size else math.inf:.2g} of its RMS"
+        return f"its RMS distance from eager is {gap:.2g}, and eager's RMS {size:.2g}"
 
     def _grown(self, each: Closeness) -> str:
         """What is wrong with a tensor that ought to be zero: it has the size of those that are not."""
@@ -255,12 +254,13 @@ class Yardstick:
         return f"an RMS of {found:.2g} instead of zero"
 
 
-def strangers(tensors: Sequence[Closeness], *, measured: bool = False) -> Iterator[tuple[str, str]]:
-    """Path of each tensor that does not agree on its own scale, and what is wrong with it.
+def strangers(tensors: Sequence[Closeness], *, rerun: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the path of each tensor that does not agree on its own scale, and what is wrong with it.
 
-    If eager's own rounding can be ``measured``, a tensor without float64 is one if it is far from eager.
+    With ``rerun``, a tensor without float64 that is far from eager is yielded too: eager can run again with
+    other rounding, and the caller lets the tensor pass if such runs differ as much.
     """
-    yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth], measured=measured)
+    yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth], rerun=rerun)
     for each in tensors:
         if reason := yardstick.judge(each):
             yield each.path, reason

@@ -18,7 +18,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from torchgauge.counted import counted
 from torchgauge.harness.worker.closeness import scales
 from torchgauge.records import Tolerance
 from torchgauge.suites.outputs import Observation, as_reals, as_tensor, to_host
@@ -38,13 +37,13 @@ PICKS = (
 RANGED = ("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax", "aten::var", "aten::std")
 """Operators whose results have a range, as those of elementwise functions of one tensor may have."""
 LINEAR = ("aten::convolution", "aten::convolution_backward")
-"""Operators that are linear in their first argument, and whose float64 kernels on the host are slow."""
+"""Operators that are linear in their first argument but for a bias, and slow in float64 on the host."""
 UPPER = -1 << 12
 """Mask of the sign, the exponent and the upper half of the significand of a float32 number."""
 COINS = 1 << 20
 """Number of random booleans that a run draws; each tensor uses a slice of them."""
 PATIENCE_S = 300.0
-"""Longest run: if float64 operators take longer, rounding explains no difference."""
+"""Time limit in seconds, of one run and of all; a run that exceeds it explains nothing."""
 TIMES = (4.0, 3.0, 2.0, 1.0)
 """Factors on eager's errors in successive runs: small errors may not cross a threshold."""
 RUNS = 16
@@ -69,11 +68,11 @@ WIDE = {
 class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
     """Changes the rounding of each operator's results; ``seed`` decides how.
 
-    Each operator also runs in float64, or in two halves (:func:`_in_halves`). A random half of the inexact
-    elements move to the other side of that result. An error keeps its size, and an element moves by at least
-    one unit in its last place. So a convolution gets errors of its own size, and exact results (a copy, a
-    mask, a zero) stay exact. Functions such as a sigmoid keep their range: the loss of a probability accepts
-    no number above 1.
+    Each operator runs again, in float64 or on both halves of its argument (:func:`_in_halves`). A random half
+    of the inexact elements of its result move to the other side of the second result. An error keeps its
+    size, and an element moves by at least one unit in its last place. So a convolution gets errors of its own
+    size, and exact results (a copy, a mask, a zero) stay exact. Functions such as a sigmoid keep their range:
+    the loss of a probability accepts no number above 1.
     """
 
     def __init__(self, seed: int) -> None:
@@ -223,7 +222,7 @@ def rounded_otherwise(observe: Callable[[], Observation], number: int) -> Observ
     with OtherRounding(number) as mode:
         shown = Rounded(observe())
     if mode.late:
-        raise TimeoutError(f"its float64 operators took longer than {PATIENCE_S:g} s")
+        raise TimeoutError(f"it took longer than {PATIENCE_S:g} s")
     shown.picks = tuple(mode.picks)
     return shown
 
@@ -233,8 +232,8 @@ class EagerResults:
 
     ``run(number)`` returns such a result. Runs differ in their rounding, or in their random numbers. They are
     made only while earlier runs do not explain a difference. A run that raises or returns nothing explains
-    nothing, and is the last one. ``exact()`` returns the float64 result, or None if there is none. ``ended``
-    is why fewer than :data:`RUNS` runs were made, unless they explained all differences.
+    nothing, and is the last one. ``exact()`` returns the float64 result, or None if there is none. If an
+    exception or :data:`PATIENCE_S` ended the runs, ``stopped_by`` says so.
     """
 
     def __init__(
@@ -244,7 +243,7 @@ class EagerResults:
         exact: Callable[[], Observation | None] = lambda: None,
     ) -> None:
         self.run, self.base, self._exact = run, base, exact
-        self.count, self.spent, self.runs_more, self.ended = 0, 0.0, True, ""
+        self.count, self.spent, self.runs_more, self.stopped_by = 0, 0.0, True, ""
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
         self.moved: dict[str, torch.Tensor] = {}
@@ -318,16 +317,17 @@ class EagerResults:
                 other = self.run(self.count + 1)
             except Exception as error:  # noqa: BLE001  a model need not run in another way
                 raised = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-                other, self.ended = {}, f"a further run of eager raised {raised}"
+                other, self.stopped_by = {}, f"eager with other rounding raised {raised}"
             self.spent += time.monotonic() - began if other else PATIENCE_S
             self.count += bool(other)
+            if other and self.spent >= PATIENCE_S:
+                self.stopped_by = (
+                    f"only {self.count} of {RUNS} further eager runs finished in {PATIENCE_S:g} s"
+                )
             for path, base in self.base.items():
                 if path in other:
                     self._note(path, as_tensor(base), as_tensor(other[path]))
                     self._note_picks(path, base, getattr(other, "picks", ()), other[path])
-        if not answer and 0 < self.count < RUNS and self.spent >= PATIENCE_S:
-            runs = counted(self.count, "further run")
-            self.ended = self.ended or f"only {runs} of eager ended in {PATIENCE_S:g} s"
         return answer
 
     def _note(self, path: str, base: Any, other: Any) -> None:
@@ -401,10 +401,12 @@ def _settings(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
 
 
 def _in_halves(func: Any, settings: dict[str, Any]) -> list[torch.Tensor]:
-    """Return the float64 sum of the float32 results for the upper and the lower half of the first argument.
+    """Return the sum of the results for the upper and the lower halves of the first argument's elements.
 
-    Each result has rounding errors as large as those of ``func``, and independent of them; an exact result
-    stays exact. The list is empty if float64 is as fast or the lower halves are all zero.
+    The results are in float32, their sum is in float64. Its rounding errors are about as large as those of
+    ``func`` in float32, and independent of them. Only the upper halves get the bias. The list is empty on
+    other devices, for dtypes that :data:`WIDE` lacks, for complex numbers, and if float32 elements have no
+    lower half.
     """
     name, given = next(iter(settings.items()))
     if given.device.type != HOST or given.dtype not in WIDE or given.is_complex():
@@ -412,8 +414,8 @@ def _in_halves(func: Any, settings: dict[str, Any]) -> list[torch.Tensor]:
     settings = tree_map_only(torch.Tensor, torch.Tensor.float, settings)
     whole = settings[name]
     upper = whole.view(torch.int32).bitwise_and(UPPER).view(torch.float32)
-    if given.dtype == torch.float32 and torch.equal(upper, whole):
-        return []
+    if torch.equal(upper, whole):  # as are all numbers of fewer digits
+        return [] if given.dtype == torch.float32 else [one.double() for one in _tensors(func(**settings))]
     lower = settings | {name: whole - upper} | ({"bias": None} if "bias" in settings else {})
     results = func(**settings | {name: upper}), func(**lower)
     return [one.double().add_(other) for one, other in zip(*map(_tensors, results))]  # noqa: B905

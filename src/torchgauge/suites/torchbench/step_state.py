@@ -154,12 +154,12 @@ class Snapshot:
         self._graded = {path: tensor.requires_grad for path, tensor in self.tensors.items()}
 
     def restore(self, paths: Collection[str] | None = None) -> None:
-        """Restore all state, of tensors only those with ``paths``; parameters lose their gradients."""
+        """Restore all state, but values of tensors in ``paths`` only; these tensors lose their gradients."""
         with torch.no_grad():
             for path in self._copies if paths is None else paths:
                 self._restore_tensor(self.tensors[path], path)
             for path, tensor in self.tensors.items():
-                if tensor.is_leaf and tensor.requires_grad != self._graded[path]:
+                if self._regraded(path, tensor):
                     tensor.requires_grad_(self._graded[path])
             for path, tensor in self._lent:
                 _write(tensor, self._copies[path])
@@ -207,8 +207,7 @@ class Snapshot:
         return [
             path
             for path, version in self._versions.items()
-            if (tensor := self.tensors[path]).requires_grad != self._graded[path]
-            or version != _version(tensor)
+            if self._regraded(path, tensor := self.tensors[path]) or version != _version(tensor)
         ]
 
     def load(self, other: Snapshot) -> None:
@@ -238,17 +237,16 @@ class Snapshot:
     def changes(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, Any, Any]]:
         """Yield path, old value and new value of everything that changed; None stands for a missing value.
 
-        Of the values of tensors, only those with ``paths`` are compared. A tensor is yielded before the
-        container whose item it was. A generator has no values to compare.
+        Values are compared of tensors in ``paths`` and of lent ones, ``requires_grad`` of each leaf. A tensor
+        is yielded before the container whose item it was. A generator has no values to compare.
         """
         chosen = self._copies if paths is None else {*paths}
         for path, tensor in [*self.tensors.items(), *self._lent]:
-            copy, graded = self._copies[path], self._graded[path]
-            lent = tensor is not self.tensors[path]
+            copy, lent = self._copies[path], tensor is not self.tensors[path]
             if (lent or path in chosen) and not equal(copy.to(tensor.device), tensor):
                 yield path, copy, tensor
-            if tensor.is_leaf and tensor.requires_grad != graded:
-                yield f"{path}.requires_grad", graded, tensor.requires_grad
+            if self._regraded(path, tensor):
+                yield f"{path}.requires_grad", self._graded[path], tensor.requires_grad
         yield from (each for each in self._arrays if each[1].tobytes() != each[2].tobytes())
         for path, generator, state in self._generators:
             if not _same_state(state, _generator_state(generator)):
@@ -268,6 +266,10 @@ class Snapshot:
                         yield joined(path, key), values.get(key), now.get(key)
             else:
                 yield path, values, now
+
+    def _regraded(self, path: str, tensor: torch.Tensor) -> bool:
+        """Return whether ``requires_grad`` of a leaf has changed."""
+        return bool(tensor.is_leaf and tensor.requires_grad != self._graded[path])
 
     def narrow(self, changes: Collection[str]) -> None:
         """Ignore attributes that a back end adds: those that neither exist now nor are in ``changes``."""
@@ -505,7 +507,7 @@ class Snapshot:
 
 
 def thinned(tensor: torch.Tensor) -> torch.Tensor:
-    """Return elements at equal distances in a row, at most :data:`MAX_MOMENT`."""
+    """Return at most :data:`MAX_MOMENT` evenly spaced elements of ``tensor``, flattened."""
     return tensor.flatten()[:: tensor.numel() // MAX_MOMENT + 1]
 
 

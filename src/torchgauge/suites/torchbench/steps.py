@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.suites.outputs import DUST, Observation
+from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation
 from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
@@ -26,7 +26,7 @@ ITERATIONS = 1
 """Number of steps in an observation."""
 GRADIENT = "state.gradient."
 """Prefix of the paths of gradients in an observation."""
-OTHERS = (GRADIENT, "state.buffer.", "state.written.", "state.step.")
+NOT_FROM_GRADIENTS = (GRADIENT, "state.buffer.", "state.written.", "state.step.")
 """Prefixes of the paths of what is neither an update nor a moment."""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
@@ -49,17 +49,17 @@ def observe(subject: Any) -> dict[str, Any]:
 
 
 def settled(expected: Observation, shown: Observation) -> Observation:
-    """Return ``shown`` with eager's updates and moments where other gradients explain the difference.
+    """Return ``shown`` with eager's updates and moments in elements that differ by rounded gradients alone.
 
-    Optimizers such as Adam and RMSprop divide a gradient by its size, so rounding decides the sign of an
-    update where the gradient is small enough. Where the gradient ``g`` differs by ``d < |g|``, an update or
-    moment ``u`` may differ by ``3 |u| d / |g|``, as ``g`` and its square do. Where ``d >= |g|``, it may have
-    either sign, and differ by twice the largest ``|u|``. A difference that is larger than :data:`DUST` of the
-    largest gradient is no rounding, and explains nothing.
+    Adam and RMSprop divide a gradient by its running RMS, so rounding of a tiny gradient may reverse an
+    update. Let ``g`` be eager's gradient, ``d`` its distance from that of ``shown``, and ``u`` the update or
+    moment. If ``d < |g|``, ``u`` may differ by ``3 |u| d / |g|``, the bound for the square of ``g``.
+    Otherwise ``u`` may have either sign and differ by up to twice the largest ``|u|``. Nothing is replaced
+    where ``d`` is zero or above :data:`ROUNDING_FLOOR` times the largest element of all gradients.
     """
     result = dict(shown)
     gradients = [leaf for path, leaf in expected.items() if path.startswith(GRADIENT)]
-    largest = max((float(one.abs().max()) for one in gradients if _alike(one, one)), default=0.0)
+    largest = max((float(leaf.abs().max()) for leaf in gradients if leaf.numel()), default=0.0)
     for path, value in expected.items():
         gradient = _gradient_of(path, expected)
         values: Any = (value, shown.get(path))
@@ -71,7 +71,7 @@ def settled(expected: Observation, shown: Observation) -> Observation:
                 limit = 3.0 * gap / size * value.abs()
                 limit = torch.where(gap < size, limit, 2.0 * value.abs().max())
                 near = (value - values[1]).abs() <= limit
-                result[path] = torch.where((gap > 0.0) & (gap <= DUST * largest) & near, *values)
+                result[path] = torch.where((gap > 0.0) & (gap <= ROUNDING_FLOOR * largest) & near, *values)
     return result
 
 
@@ -82,12 +82,12 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _gradient_of(path: str, paths: Collection[str]) -> str:
-    """Return the path of the gradient to which an update or a moment belongs; empty if there is none."""
-    if path.startswith(OTHERS):
+    """Return the path of a gradient that ends as that of an update or a moment; empty if there is none."""
+    if path.startswith(NOT_FROM_GRADIENTS):
         return ""
     parts = path.split(".")
-    names = (".".join(parts[start:]) for start in range(2, len(parts)))
-    return next((f"{GRADIENT}{name}" for name in names if f"{GRADIENT}{name}" in paths), "")
+    found = (GRADIENT + ".".join(parts[start:]) for start in range(2, len(parts)))
+    return next((each for each in found if each in paths), "")
 
 
 TIMED = ("out",)
@@ -255,8 +255,9 @@ class InvokeSteps:
         return run if subject.autocast is None else lambda: _inside(subject.autocast, run)
 
     def observe(self, subject: Any) -> dict[str, Any]:
-        """What one seeded step from the remembered state returns, or what it makes of the parameters.
+        """Return what one seeded step returns or, in training, the state that it leaves.
 
+        The step begins from the remembered state. The caller compares and restores the state that it changes.
         Raises :class:`NotOfferedError` for a training step that changes nothing.
         """
         instance = self._instance(subject)
