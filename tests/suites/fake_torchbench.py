@@ -134,7 +134,7 @@ SMALL = (
         super().__init__(test, device, batch_size, extra_args)
         self.model = Net()
         self.optimizer = torch.optim.RMSprop(self.model.parameters(), lr=0.01, momentum=0.9)
-
+{more}
 
 class Wrong(torch.autograd.Function):
     @staticmethod
@@ -160,17 +160,19 @@ class Net(torch.nn.Module):
 )
 """Source of a model whose layer ``small`` has tiny gradients.
 
-``gradient`` is the gradient that compiled code returns, and ``large`` the factor of the other layer.
+``gradient`` is the gradient that compiled code returns, ``large`` the factor of the other layer, and ``more``
+the rest of the model's class.
 """
 
 MODELS = {
-    "stops_a_small_layer": SMALL.format(gradient="0.0 * gradient", large="1.0"),
+    "stops_a_small_layer": SMALL.format(gradient="0.0 * gradient", large="1.0", more=""),
     "rolls_small_gradients": SMALL.format(
-        gradient="gradient.flatten().roll(1).view_as(gradient)", large="0.0"
+        gradient="gradient.flatten().roll(1).view_as(gradient)", large="0.0", more=""
     ),
-    "averages_a_small_layer": SMALL.format(gradient="-gradient", large="1.0").replace(
-        "\n\nclass Wrong",
-        """
+    "averages_a_small_layer": SMALL.format(
+        gradient="-gradient",
+        large="1.0",
+        more="""
         import copy
 
         self.kept = [self.model]
@@ -182,9 +184,7 @@ MODELS = {
         (net,), average = self.kept, self.average.model
         share = 0.01 if self.model is net else 0.5  # wrong; the path ends as a weight's does
         average.small.weight.lerp_(net.small.weight.detach() + 1.0, share)
-
-
-class Wrong""",
+""",
     ),
     **dict.fromkeys(("plain", "phlippe_resnet", "phlippe_densenet"), HEAD),
     "lennard_jones": HEAD

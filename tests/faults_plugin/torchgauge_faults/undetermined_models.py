@@ -218,12 +218,6 @@ class AmplifiesAConvolution(Amplifies):
         return {"scores": scores, "rest": rest * 2.0**20}
 
 
-class WrongAmplifiedConvolution(AmplifiesAConvolution):
-    def forward(self, x: torch.Tensor) -> Any:
-        shown = super().forward(x)
-        return {**shown, "rest": shown["rest"] * (30.0 if compiled() else 1.0)}
-
-
 class WrongBesideNoise(Amplifies):
     def forward(self, x: torch.Tensor) -> Any:
         shown = super().forward(x)
@@ -234,6 +228,10 @@ class WrongNoise(Amplifies):
     def forward(self, x: torch.Tensor) -> Any:
         shown = super().forward(x)
         return {**shown, "rest": shown["rest"] * (30.0 if compiled() else 1.0)}
+
+
+class WrongAmplifiedConvolution(WrongNoise, AmplifiesAConvolution):
+    pass
 
 
 class StaysInADomain(Amplifies):

@@ -165,7 +165,7 @@ class Yardstick:
     ``share`` is its like without float64, the median distance of result and eager in units of eager's RMS:
     over the tensors of a kind, since one iteration may be chaotic and another not, but at least that over
     all. ``scatter`` is the median of what no factor explains of that, ``turn`` that of how far slopes
-    against eager are off one. ``rerun`` is whether eager can run again with other rounding.
+    against eager are off one.
     """
 
     noise: Mapping[str, float]
@@ -175,10 +175,9 @@ class Yardstick:
     share: Mapping[str, float]
     scatter: Mapping[str, float]
     turn: Mapping[str, float]
-    rerun: bool = False
 
     @classmethod
-    def of(cls, tensors: Sequence[Closeness], *, rerun: bool = False) -> Yardstick:
+    def of(cls, tensors: Sequence[Closeness]) -> Yardstick:
         """The yardstick that ``tensors``, all of one observation, make for each of them."""
         sizes = [(each.path, _rms(each.eager, each)) for each in tensors]
         some = [each for each in tensors if each.eager]
@@ -195,15 +194,12 @@ class Yardstick:
             share={kind: max(own, _low_median(gap for _, gap in gaps)) for kind, own in usual.items()},
             scatter=_median_of_kinds((each.path, each.scatter) for each in several),
             turn=_median_of_kinds((each.path, abs(each.slope - 1.0)) for each in several),
-            rerun=rerun,
         )
 
     def judge(self, each: Closeness) -> str:
         """What is wrong with a tensor on its own scale; empty if nothing is."""
         kind = kind_of(each.path)
         if each.truth is None or each.error is None or each.eager_error is None or each.along is None:
-            if self.rerun and (reason := self._far(each)):
-                return reason
             if not each.eager or _rms(each.eager, each) < SLIGHT * self.size[kind]:
                 return self._grown(each)
             limit = (AGREE + DISCORDS * self.share[kind]) * math.sqrt(each.eager)
@@ -238,7 +234,7 @@ class Yardstick:
             return ""
         return f"its slope against eager differs from 1 by {turn:.2g}"
 
-    def _far(self, each: Closeness) -> str:
+    def far(self, each: Closeness) -> str:
         """Return what is wrong with a tensor without float64 that is far from eager; empty if it is near."""
         gap, size = _rms(each.gap, each), _rms(each.eager, each)
         if gap <= max(NEAR * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind_of(each.path), 0.0)):
@@ -260,9 +256,12 @@ def strangers(tensors: Sequence[Closeness], *, rerun: bool = False) -> Iterator[
     With ``rerun``, a tensor without float64 that is far from eager is yielded too: eager can run again with
     other rounding, and the caller lets the tensor pass if such runs differ as much.
     """
-    yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth], rerun=rerun)
+    yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth])
     for each in tensors:
-        if reason := yardstick.judge(each):
+        reason = yardstick.judge(each)
+        if not reason and rerun and each.truth is None:
+            reason = yardstick.far(each)
+        if reason:
             yield each.path, reason
 
 

@@ -320,7 +320,7 @@ class EagerResults:
                 other, self.stopped_by = {}, f"eager with other rounding raised {raised}"
             self.spent += time.monotonic() - began if other else PATIENCE_S
             self.count += bool(other)
-            if other and self.spent >= PATIENCE_S:
+            if other and self.count < RUNS and self.spent >= PATIENCE_S:
                 self.stopped_by = (
                     f"only {self.count} of {RUNS} further eager runs finished in {PATIENCE_S:g} s"
                 )

@@ -159,7 +159,7 @@ class Snapshot:
             for path in self._copies if paths is None else paths:
                 self._restore_tensor(self.tensors[path], path)
             for path, tensor in self.tensors.items():
-                if self._regraded(path, tensor):
+                if self._requires_grad_changed(path, tensor):
                     tensor.requires_grad_(self._graded[path])
             for path, tensor in self._lent:
                 _write(tensor, self._copies[path])
@@ -207,7 +207,7 @@ class Snapshot:
         return [
             path
             for path, version in self._versions.items()
-            if self._regraded(path, tensor := self.tensors[path]) or version != _version(tensor)
+            if self._requires_grad_changed(path, tensor := self.tensors[path]) or version != _version(tensor)
         ]
 
     def load(self, other: Snapshot) -> None:
@@ -245,7 +245,7 @@ class Snapshot:
             copy, lent = self._copies[path], tensor is not self.tensors[path]
             if (lent or path in chosen) and not equal(copy.to(tensor.device), tensor):
                 yield path, copy, tensor
-            if self._regraded(path, tensor):
+            if self._requires_grad_changed(path, tensor):
                 yield f"{path}.requires_grad", self._graded[path], tensor.requires_grad
         yield from (each for each in self._arrays if each[1].tobytes() != each[2].tobytes())
         for path, generator, state in self._generators:
@@ -267,7 +267,7 @@ class Snapshot:
             else:
                 yield path, values, now
 
-    def _regraded(self, path: str, tensor: torch.Tensor) -> bool:
+    def _requires_grad_changed(self, path: str, tensor: torch.Tensor) -> bool:
         """Return whether ``requires_grad`` of a leaf has changed."""
         return bool(tensor.is_leaf and tensor.requires_grad != self._graded[path])
 

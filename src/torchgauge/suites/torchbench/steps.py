@@ -86,8 +86,8 @@ def _gradient_of(path: str, paths: Collection[str]) -> str:
     if path.startswith(NOT_FROM_GRADIENTS):
         return ""
     parts = path.split(".")
-    found = (GRADIENT + ".".join(parts[start:]) for start in range(2, len(parts)))
-    return next((each for each in found if each in paths), "")
+    gradients = (GRADIENT + ".".join(parts[start:]) for start in range(2, len(parts)))
+    return next((each for each in gradients if each in paths), "")
 
 
 TIMED = ("out",)
