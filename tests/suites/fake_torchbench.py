@@ -405,6 +405,22 @@ class Wrapping(torch.optim.Optimizer):
         self.model = torch.nn.Sequential(*layers, torch.nn.Linear(256, 3))
         self.optimizer = torch.optim.RMSprop(self.model.parameters(), lr=0.01, momentum=0.9)
 """,
+    "normalises_in_bfloat16": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        first, last = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.Conv2d(8, 4, 3, padding=1)
+        self.model = torch.nn.Sequential(first, torch.nn.BatchNorm2d(8), torch.nn.ReLU(), last)
+        self.example_inputs = (torch.randn(64, 3, 16, 16),)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.1)
+
+    def train(self):
+        self.optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            result = self.model(*self.example_inputs).float()
+        result.square().sum().backward()
+        self.optimizer.step()
+""",
     "keeps_a_mean": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):
@@ -439,6 +455,63 @@ class Counted(torch.nn.Linear):
     def forward(self, input):
         self.calls += 2 if torch.compiler.is_compiling() else 1
         return super().forward(input)
+""",
+    "is_wrong_from_a_count_on": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Late()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+
+class Late(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+        self.calls = 0
+
+    def forward(self, input):
+        self.calls += 1
+        return super().forward(input) * (3.0 if torch.compiler.is_compiling() and self.calls > 3 else 1.0)
+""",
+    "is_wrong_from_a_buffer_on": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Late()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+
+class Late(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, input):
+        self.calls.add_(1)
+        result = super().forward(input)
+        return torch.where(self.calls > 3, 3.0 * result, result) if torch.compiler.is_compiling() else result
+""",
+    "leaves_an_output_unused": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Two()
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.1)
+
+    def train(self):
+        self.optimizer.zero_grad()
+        used, _ = self.model(*self.example_inputs)
+        used.square().sum().backward()
+        self.optimizer.step()
+
+
+class Two(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+
+    def forward(self, input):
+        return self.used(input), self.unused(input)
 """,
     "unfinished": HEAD
     + """

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.torch
 COMPILERS = """
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.debugging import aot_eager_decomp_partition as decomposed
 
 def wrong(graph, after=0, factor=3.0):
     calls = []
@@ -81,6 +82,7 @@ def nudged(graph):
         return tuple(each + shift(each) if torch.is_tensor(each) else each for each in graph(*inputs))
     return run
 
+differentiated = aot_autograd(fw_compiler=_boxed(lambda graph: graph))
 gradient_off = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(wrong))
 gradient_nudged = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(nudged))
 """
@@ -88,7 +90,7 @@ ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
 FREEZING = {"freezes": "error", "freezes_some": "fail_accuracy"}
 """Compilers that freeze all or some weights, and the status of their rows."""
 NAMES = ("faithful", "tripled", "right_at_first", "moments_off", "scalars_off", *FREEZING)
-NAMES += ("gradient_off", "gradient_nudged")
+NAMES += ("decomposed", "differentiated", "gradient_off", "gradient_nudged")
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +156,15 @@ def test_a_sign_that_rounding_decides_is_no_fault(run: Callable[..., dict[str, A
     assert "rounded" not in facts, facts["rounded"]
 
 
+def test_a_zero_gradient_that_parts_of_an_operator_round_more_is_no_fault(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """The parts of a batch norm leave a gradient of 5 where eager's is 0.5, and float64's is 0."""
+    (row,) = run("training", "normalises_in_bfloat16", "decomposed").values()
+    assert row["status"] == "pass", row
+    assert "model.0.bias" in json.loads(row["facts"])["rounded"]
+
+
 def test_wrong_gradients_below_the_tolerance_are_found(run: Callable[..., dict[str, Any]]) -> None:
     """An optimizer that divides gradients by their size turns small wrong ones into large wrong updates."""
     rows = run("training", "stops_a_small_layer,rolls_small_gradients,averages_a_small_layer", "faithful")
@@ -166,6 +177,23 @@ def test_code_that_is_wrong_from_some_step_on_is_found(run: Callable[..., dict[s
     row = run("training", "phlippe_resnet", "eager,right_at_first")["phlippe_resnet right_at_first"]
     assert (row["status"], row["phase"]) == ("fail_accuracy", "accuracy"), row
     assert row["reason"].startswith("correct before timing, wrong ")
+
+
+def test_code_that_is_wrong_for_a_later_state_is_found(run: Callable[..., dict[str, Any]]) -> None:
+    """A counter is restored before each block, and the code is wrong from its fourth value on."""
+    rows = run("training", "is_wrong_from_a_count_on,is_wrong_from_a_buffer_on", "faithful")
+    assert len(rows) == 2, rows
+    for row in rows.values():
+        assert (row["status"], row["phase"]) == ("fail_accuracy", "accuracy"), row
+        assert row["reason"].endswith("(step 4)"), row
+
+
+def test_a_gradient_of_zeros_equals_none(run: Callable[..., dict[str, Any]]) -> None:
+    """Compiled code gives the parameters of an unused output zeros, and so moments, and eager gives none."""
+    rows = run("training", "leaves_an_output_unused", "eager,differentiated,gradient_off")
+    statuses = {name.split()[1]: row["status"] for name, row in rows.items()}
+    expected = {"eager": "pass", "differentiated": "pass", "gradient_off": "fail_accuracy"}
+    assert statuses == expected, [row["reason"] for row in rows.values()]
 
 
 def test_a_step_that_leaves_the_eager_module_in_place_has_no_row_of_the_configuration(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -34,6 +34,24 @@ def observe(value: Any, prefix: str = "out", *, copy: bool = True) -> Observatio
             )
         seen[path] = to_host(leaf, copy=copy)
     return seen
+
+
+def with_gradients_of(expected: Observation, shown: Observation, kinds: tuple[str, ...]) -> Observation:
+    """Return ``shown`` with a gradient of zeros where ``expected`` has one, and only there.
+
+    ``kinds`` are prefixes of the paths of gradients. Compiled code gives zeros to a parameter of an unused
+    output, and eager gives it no gradient. Both are equal, as for ``torch._dynamo.testing.collect_results``.
+    """
+    leaves_of_one = ((path, expected.get(path, shown.get(path))) for path in expected.keys() ^ shown.keys())
+    gradients = ((path, leaf) for path, leaf in leaves_of_one if path.startswith(kinds))
+    zeros = {path for path, leaf in gradients if isinstance(leaf, torch.Tensor) and not leaf.any()}
+    return with_paths_of(expected, shown, zeros)
+
+
+def with_paths_of(expected: Observation, shown: Observation, paths: Collection[str]) -> Observation:
+    """Return ``shown`` with those of ``paths`` that ``expected`` has, and without the others of ``paths``."""
+    own = {path: leaf for path, leaf in shown.items() if path in expected or path not in paths}
+    return own | {path: expected[path] for path in expected.keys() - shown.keys() if path in paths}
 
 
 def elements(observation: Mapping[str, Any]) -> int:

@@ -96,7 +96,7 @@ class SideRun(GroupRun):
             wire.send(ev="failed")
             return
         state.facts.update(contention.facts())
-        self.check_again(state, f"{self.served:,} steps later")
+        self.check_again(state, f"{self.served:,} steps later", series.inner - 1)
         if state.ended:
             return
         self.pass_(state)

@@ -43,7 +43,8 @@ class Subject:
     ``call`` is what runs the mathematics: the module itself, or its compiled form. ``autocast`` makes the
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
     what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` holds the
-    name and dtype of each floating-point or complex tensor whose dtype is not the workload's.
+    name and dtype of each floating-point or complex tensor whose dtype is not the workload's. Before the
+    observed step of a TorchBench model that upstream steps, the module takes ``earlier`` steps.
     """
 
     module: Any
@@ -57,6 +58,7 @@ class Subject:
     built: Any = None
     keeps_cache: bool = False
     kept: Sequence[str] = ()
+    earlier: int = 0
 
     def run_by(self, call: Callable[..., Any]) -> Subject:
         """The same with ``call`` in the module's place, and with the module that a remade one is of."""

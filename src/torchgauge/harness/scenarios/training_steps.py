@@ -12,6 +12,7 @@ from torchgauge.suites.suite import seed_all
 ITERATIONS = 2
 TIMED = ("iteration0.loss", "iteration0.grad.", "iteration0.input_grad.")
 """Prefixes of the paths that an observation and the result of a timed step share."""
+GRADIENTS = tuple(f"iteration{number}.grad." for number in range(ITERATIONS))
 STATE = ("parameter.", "buffer.")
 """Kinds of state whose changes an observation contains."""
 CHECKED_RATE = 1e-2
@@ -72,6 +73,13 @@ def _backward(subject: Subject, optimizer: Any, inputs: list[tuple[str, Any]]) -
     loss = subject.forward_loss()
     loss.backward()
     return loss
+
+
+def settled(expected: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
+    """Return ``shown`` with a gradient of zeros exactly where ``expected`` has one."""
+    from torchgauge.suites.outputs import with_gradients_of
+
+    return with_gradients_of(expected, shown, GRADIENTS)
 
 
 def timed_result(subject: Subject, returned: Any) -> dict[str, Any]:

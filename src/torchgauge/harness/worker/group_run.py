@@ -504,7 +504,8 @@ class GroupRun:
             if series.failed is not None:
                 self.end_raised(state, series.failed)
             else:
-                self.check_again(state, f"{counted(series.inner * len(series.wall), 'step')} later")
+                steps = counted(series.inner * len(series.wall), "step")
+                self.check_again(state, f"{steps} later", series.inner - 1)
         for state in list(self.live):
             self.check_inputs(state)
         eager = next(
@@ -546,14 +547,17 @@ class GroupRun:
         self.closer_look.expect(state)
         self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
 
-    def check_again(self, state: CaseState, later: str) -> None:
-        """End ``state`` where it is wrong ``later``: that is what was timed."""
+    def check_again(self, state: CaseState, later: str, earlier: int = 0) -> None:
+        """End ``state`` where it is wrong ``later``: that is what was timed.
+
+        If upstream steps its TorchBench model, ``earlier`` steps of eager precede the observed step.
+        """
         if self.checks is None:
             return
         self.enter(Phase.ACCURACY, state)
         try:
             with self.running(state):
-                problem = self.checks.again(state)
+                problem = self.checks.again(state, earlier)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
         else:

@@ -70,14 +70,20 @@ class Observer:
         self._recorded: Recorded | None = None
 
     def observe(
-        self, call: Callable[..., Any] | None = None, later: int = 0, *, other: int | None = None
+        self,
+        call: Callable[..., Any] | None = None,
+        later: int = 0,
+        *,
+        other: int | None = None,
+        earlier: int = 0,
     ) -> Observation:
         """Return a run's observation; ``call`` replaces the module's own, and ``later`` is added to the seed.
 
         With ``other``, inputs have the other values of this seed; the observation is empty if none can.
+        A TorchBench model that upstream steps takes ``earlier`` steps of eager before.
         """
         subject = self._with(call)
-        subject = replace(subject, seed=subject.seed + later) if later else subject
+        subject = replace(subject, seed=subject.seed + later, earlier=earlier)
         self.restore(whole=True)
         try:
             if other is not None and not self._inputs().renew(other, half=True):

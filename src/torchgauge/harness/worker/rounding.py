@@ -15,6 +15,7 @@ from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import torch
+from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -38,6 +39,12 @@ RANGED = ("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax", "aten::
 """Operators whose results have a range, as those of elementwise functions of one tensor may have."""
 LINEAR = ("aten::convolution", "aten::convolution_backward")
 """Operators that are linear in their first argument but for a bias, and slow in float64 on the host."""
+DECOMPOSED = ("batch_norm", "norm_backward")
+"""Ends of the names of operators that inductor decomposes, and that eager rounds less than their parts."""
+SUMS = ("aten::sum", "aten::mean")
+"""Operators that eager rounds less than a program that adds one term after the other."""
+CHUNK = 4096
+"""Maximum number of terms that are added one after the other; inductor adds the sums of such chunks."""
 UPPER = -1 << 12
 """Mask of the sign, the exponent and the upper half of the significand of a float32 number."""
 COINS = 1 << 20
@@ -72,7 +79,8 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
     of the inexact elements of its result move to the other side of the second result. An error keeps its
     size, and an element moves by at least one unit in its last place. So a convolution gets errors of its own
     size, and exact results (a copy, a mask, a zero) stay exact. Functions such as a sigmoid keep their range:
-    the loss of a probability accepts no number above 1.
+    the loss of a probability accepts no number above 1. Operators of :data:`DECOMPOSED` run as their parts.
+    Errors of sums are at least those of :func:`_rounding_of_sums`.
     """
 
     def __init__(self, seed: int) -> None:
@@ -89,6 +97,9 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             result = self._shuffled(func, *given)
             self._note_places(func, given, result[1])
             return result
+        if func._schema.name.endswith(DECOMPOSED) and func in decomposition_table:
+            with suppress(Exception), self:
+                return decomposition_table[func](*args, **given[1])
         written = {each.name for each in schema if each.alias_info is not None and each.alias_info.is_write}
         view = not written and any(each.alias_info is not None for each in schema)
         exact: Any = None
@@ -102,7 +113,8 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         for mine, truth in zip(_tensors(moved), _tensors(exact)):  # noqa: B905  none where nothing is exact
             if mine.dtype in WIDE and mine.shape == truth.shape and truth.dtype == WIDE[mine.dtype]:
                 with suppress(Exception):  # in a device's backward thread it would end the process
-                    self._move(mine, truth, ranged=unary or func._schema.name in RANGED)
+                    least = _rounding_of_sums(func, given[0], mine)
+                    self._move(mine, truth, least, ranged=unary or func._schema.name in RANGED)
         return result
 
     def _shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -139,13 +151,13 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             return None
         return _written(wide, schema, written) if written else result
 
-    def _move(self, mine: torch.Tensor, truth: torch.Tensor, *, ranged: bool) -> None:
+    def _move(self, mine: torch.Tensor, truth: torch.Tensor, least: torch.Tensor, *, ranged: bool) -> None:
         if mine.is_complex():
             mine, truth = torch.view_as_real(mine), torch.view_as_real(truth)
         error = (truth - mine).float().nan_to_num_(0.0, 0.0, 0.0)
         if not error.any():
             return
-        place = torch.finfo(mine.dtype).eps * mine.abs()
+        place = torch.maximum(torch.finfo(mine.dtype).eps * mine.abs(), least)
         step = torch.maximum(2.0 * error.abs(), place.float()).mul_(self.times).copysign_(error)
         bounds = _bounds(mine, truth) if ranged else ()
         first = int(torch.randint(COINS, (), generator=self.dice))
@@ -159,6 +171,23 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             mine.copy_(torch.where(near & coins, -mine, mine))
         if bounds:
             mine.clamp_(*bounds)
+
+
+def _rounding_of_sums(func: Any, args: Any, sums: torch.Tensor) -> torch.Tensor:
+    """Return the usual rounding errors of ``sums`` if their terms are added one after the other in float32.
+
+    They are zero for operators that :data:`SUMS` lacks. An addition has the RMS error ``u p / sqrt(12)``:
+    ``p`` is the sum so far, and ``u`` a unit in the last place of 1. Let ``n`` terms have the sum ``s`` and
+    the RMS ``r``. If ``p`` grows evenly to ``s``, the errors add up to ``u |s| sqrt(n) / 6``. If signs are
+    random, ``p`` grows as ``r sqrt(k)``, and they add up to ``u r n / 5``.
+    """
+    if func._schema.name not in SUMS or not sums.is_floating_point():
+        return torch.zeros(())
+    count = args[0].numel() / max(1, sums.numel())
+    terms = min(count, CHUNK)
+    walk = float(args[0].float().square().mean().sqrt()) * math.sqrt(terms * count) / 5.0
+    walk /= count if func._schema.name == "aten::mean" else 1.0
+    return 2.0**-23 * (sums.abs() * (math.sqrt(terms) / 6.0)).clamp(min=walk)
 
 
 def _bounds(mine: torch.Tensor, truth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -55,6 +55,7 @@ class TimedResults:
         self._blocks, self._sampled_s, self._spent_s = 0, 0.0, 0.0
         self.compared = self.random = 0
         self._gain: float | None = None
+        self._observes = False
 
     def first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> None:
         """Run up to :data:`FIRST_STEPS` steps, compare the result of each, and call ``note`` before each.
@@ -62,33 +63,53 @@ class TimedResults:
         The contracts of the first :data:`HELD` are not compared: results are held for it, as by a leak. If
         these steps compile, further ones follow: a program that is compiled anew for each value of a counter
         reaches the compiler's limit, but not in the steps of a block, before which the counter is restored.
+        Where compiled steps have no result to compare, an observation takes the place of each but the first.
         """
         before = _compilations()
-        self._compare_first_steps(step, note, budget_s)
+        count = self._compare_first_steps(step, note, budget_s)
+        further = FURTHER if _compilations() > before else 0
         end, calm = time.perf_counter() + FURTHER_S, 0
-        for _ in range(FURTHER if _compilations() > before else 0):
+        for number in range(count, count + further):
             before = _compilations()
-            step()
+            if self._observes:
+                self._observe(number)
+            else:
+                step()
             calm = 0 if _compilations() > before else calm + 1
             if calm == CALM or time.perf_counter() > end:
                 return
 
-    def _compare_first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> None:
+    def _compare_first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> int:
+        """Return the number of steps that were run or observed."""
         limit_s, checks = max(LEAST_S, SHARE * budget_s), self._checks
         checks.restore(whole=True)
         recorded = checks.recording(self._state)
         cpu_end, wall_end = time.process_time() + limit_s, time.perf_counter() + LATE * limit_s
         for number in range(FIRST_STEPS):
             if time.process_time() > cpu_end or time.perf_counter() > wall_end:
-                return
+                return number
+            if self._observes:
+                self._observe(number)
+                continue
             note()
             returned = step()
             self._refuse_computed(returned)
             shown = checks.timed_result(self._state, returned)
-            if shown is None or self._compare(shown, number, number + 1, exact=True):
-                return
-            if number >= HELD and self._compare_contract(recorded, returned, number):
-                return
+            if shown is None:
+                self._observes = self._state.planned.case.configuration.compiled
+                over = not self._observes
+            else:
+                over = self._compare(shown, number, number + 1, exact=True) or (
+                    number >= HELD and self._compare_contract(recorded, returned, number)
+                )
+            if over:
+                return number + 1
+        return FIRST_STEPS
+
+    def _observe(self, number: int) -> None:
+        """Judge an observation, of step ``number`` if upstream steps its TorchBench model."""
+        self._refuse(self._checks.again(self._state, number))
+        self.compared += 1
 
     def judge(self, returned: Any, number: int, steps: int, block_s: float) -> None:
         """Compare the result of step ``number`` of a block, unless comparisons have used up their time."""
@@ -105,8 +126,7 @@ class TimedResults:
             self.random += self.compared - before
             self._compare_contract(checks.recording(self._state), returned, number)
         elif self._blocks >= MIDDLE:
-            self._refuse(checks.again(self._state))
-            self.compared += 1
+            self._observe(number)
         if self._blocks > 1:  # in the first block, eager repeats the steps of a program with state
             self._spent_s += time.perf_counter() - began
 

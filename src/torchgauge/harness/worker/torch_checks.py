@@ -109,7 +109,7 @@ class TorchChecks:
         self.scenario: Any = import_module(run.job.scenario)
         # backends may have looser ones than eager, by whose tolerance eager is judged
         self.tolerance = min((each.tolerance for each in run.group.cases), key=lambda one: one.absolute)
-        self._results: dict[tuple[bool, bool, bool], EagerResults] = {}
+        self._results: dict[tuple[bool, bool, bool, int], EagerResults] = {}
         self.unchecked = "" if self.settings.accuracy else NOT_ASKED
         if not hasattr(self.scenario, "observe"):
             self.unchecked = (
@@ -156,19 +156,34 @@ class TorchChecks:
             for state, has_own in zip(self.run_.states, sized, strict=True):
                 state.measurements += [] if has_own or state.prepared.rule else [size]
 
-    def again(self, state: CaseState) -> tuple[Cause, str] | None:
-        """What is wrong with one more observation of ``state``, by the rule that the first one passed."""
+    def again(self, state: CaseState, earlier: int = 0) -> tuple[Cause, str] | None:
+        """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
+
+        A step of compiled code that upstream's own steps call is compared with eager's after ``earlier``
+        steps of eager, unless eager raises in them or does not repeat its result.
+        """
         if self.observer is None:
             return None
-        with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
-            found = self.observer.observe(state.prepared.call)
-        self.left = torch.get_rng_state()
         compiled = state.planned.case.configuration.compiled
+        if self.built.wrappable or not compiled:
+            earlier = 0
+        try:  # eager comes first: what it changes is no fault of compiled code
+            eager = self.eager_results(earlier=earlier)
+        except Exception:  # noqa: BLE001  such as a scheduler or data of so many steps
+            return None
+        with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
+            found = self.observer.observe(state.prepared.call, earlier=earlier)
+        self.left = torch.get_rng_state()
         if written := self._written(state):
             return Cause.TOLERANCE, written
         repeated = not compiled and self.reference.host is None
-        verdict = self._promised(state, found, repeated=repeated)
-        return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
+        verdict = self._promised(state, found, repeated=repeated, earlier=earlier)
+        if verdict.ok:
+            return None
+        if earlier and not self.repeats(eager, self.observer.observe(earlier=earlier)):
+            return None
+        step = f" (step {earlier + 1})" if earlier else ""
+        return verdict.cause or Cause.TOLERANCE, verdict.detail + step
 
     def unequal(
         self, state: CaseState, found: Observation, replayed: Observation | None = None
@@ -477,17 +492,22 @@ class TorchChecks:
         return verdict if rule is None else rule(expected, found, verdict)
 
     def eager_results(
-        self, *, on_host: bool = False, drawn: bool = False, repeated: bool = False
+        self, *, on_host: bool = False, drawn: bool = False, repeated: bool = False, earlier: int = 0
     ) -> EagerResults:
         """Return what eager's result for the first inputs may be, on the device or ``on_host``.
 
         If other random numbers are ``drawn``, eager with other seeds replaces float64; every second run also
         has other rounding. Results that eager ``repeated`` are judged by runs on the host, which no fault of
-        the device affects.
+        the device affects. Results after ``earlier`` steps are those of the device, and only the last of them
+        are kept.
         """
         assert self.observer is not None
         host = self.reference.host if on_host or repeated else None
-        again = partial(self.observer.observe, None) if host is None else self.reference.again
+        key = (host is not None, drawn, repeated, earlier)
+        if key in self._results:
+            return self._results[key]
+        observe = partial(self.observer.observe, None, earlier=earlier)
+        again = observe if host is None else self.reference.again
 
         def run(number: int) -> Observation:
             if drawn:
@@ -498,10 +518,12 @@ class TorchChecks:
             return rounded_otherwise(partial(again, 0), number)
 
         def exact() -> Observation | None:
-            return None if self.random else self.reference.fp64
+            return None if self.random or earlier else self.reference.fp64
 
-        made = EagerResults(run, host or self.eager, exact)
-        return self._results.setdefault((host is not None, drawn, repeated), made)
+        base = observe(0) if earlier else host or self.eager
+        kept = {other: results for other, results in self._results.items() if other[-1] in {0, earlier}}
+        self._results = {**kept, key: EagerResults(run, base, exact)}
+        return self._results[key]
 
     def _repeats(self) -> bool:
         """Return whether two float64 runs agree: rounding is too small in float64 to show, but noise is not.
@@ -526,6 +548,7 @@ class TorchChecks:
         rule: Callable[[Any, Any, Any], Any] | None = None,
         *,
         on_host: bool = False,
+        earlier: int = 0,
     ) -> Verdict:
         """Judge what ``states`` show; mark them unchecked if other random numbers explain the difference.
 
@@ -533,7 +556,7 @@ class TorchChecks:
         """
         equal = self.draws.look() and torch.equal(self.left, self.ended)
         drawn = all(DRAWN in state.facts for state in states)
-        results = partial(self.eager_results, on_host=on_host)
+        results = partial(self.eager_results, on_host=on_host, earlier=earlier)
         verdict = self._compare(results(drawn=drawn), expected, found, tolerance, rule)
         if not verdict.ok and self.random and rule is None and not drawn and not equal:
             if self._ignores_seeds(states, found):
@@ -687,11 +710,13 @@ class TorchChecks:
         if verdict is not None and not verdict.ok:
             raise WrongResultError(verdict.cause or Cause.TOLERANCE, verdict.detail)
 
-    def _promised(self, state: CaseState, found: Observation, *, repeated: bool = False) -> Verdict:
+    def _promised(
+        self, state: CaseState, found: Observation, *, repeated: bool = False, earlier: int = 0
+    ) -> Verdict:
         """Judge values, attributes and contract of ``found``; note the aspects that are not promised."""
         assert self.observer is not None
         made, on_host = state.prepared, not state.planned.case.configuration.compiled
-        results = self.eager_results(on_host=on_host, repeated=repeated)
+        results = self.eager_results(on_host=on_host, repeated=repeated, earlier=earlier)
         expected, kept = results.base, self._kept(state, results.base)
         lost = [path for path in expected if path not in kept]
         state.facts.update({NOT_PROMISED: f"{named(lost)}: not compared"} if lost else {})
@@ -701,7 +726,8 @@ class TorchChecks:
             verdict = self._compare(results, expected, found, tolerance, made.rule, exactly=False)
             state.facts.update(verdict.facts)
         else:
-            verdict = self._against(expected, found, tolerance, [state], made.rule, on_host=on_host)
+            given = (expected, found, tolerance, [state], made.rule)
+            verdict = self._against(*given, on_host=on_host, earlier=earlier)
         if broken := self.broken_promise(state, self.observer.contracts):
             verdict.fail(Cause.CONTRACT, broken)
         return verdict

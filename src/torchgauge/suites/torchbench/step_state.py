@@ -302,11 +302,19 @@ class Snapshot:
         """Path and live tensor of everything that can be trained."""
         return ((path, tensor) for path, tensor in self.tensors.items() if path in self.trained)
 
-    def updates(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield every trainable tensor's path and its change since the snapshot, or its value if resized."""
+    def trainable(self) -> dict[str, torch.Tensor]:
+        """Return copies of all trainable tensors by path."""
+        return {path: tensor.detach().clone() for path, tensor in self.parameters()}
+
+    def updates(self, former: Mapping[str, torch.Tensor] | None = None) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield every trainable tensor's path and its change, or its value if resized.
+
+        It has changed since ``former``, or since the snapshot.
+        """
         for path, tensor in self.parameters():
-            resized = tensor.shape != self._copies[path].shape
-            yield path, tensor.detach().clone() if resized else tensor.detach() - self._copies[path]
+            before = (self._copies if former is None else former)[path]
+            resized = tensor.shape != before.shape
+            yield path, tensor.detach().clone() if resized else tensor.detach() - before
 
     def written(self) -> dict[str, torch.Tensor]:
         """Return by path the tensors that steps have replaced or, where no other part shows them, changed."""

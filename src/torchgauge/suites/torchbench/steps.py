@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation
+from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation, with_gradients_of, with_paths_of
 from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
@@ -52,27 +53,35 @@ def settled(expected: Observation, shown: Observation) -> Observation:
     """Return ``shown`` with eager's updates and moments in elements that differ by rounded gradients alone.
 
     Adam and RMSprop divide a gradient by its running RMS, so rounding of a tiny gradient may reverse an
-    update. Let ``g`` be eager's gradient, ``d`` its distance from that of ``shown``, and ``u`` the update or
-    moment. If ``d < |g|``, ``u`` may differ by ``3 |u| d / |g|``, the bound for the square of ``g``.
-    Otherwise ``u`` may have either sign and differ by up to twice the largest ``|u|``. Nothing is replaced
-    where ``d`` is zero or above :data:`ROUNDING_FLOOR` times the largest element of all gradients.
+    update. Let ``g`` be eager's gradient and ``d`` its distance from that of ``shown``. An update or a moment
+    may differ by ``3 d / |g|``, at most 2, times its tensor's largest element. ``3 d / |g|`` bounds the
+    relative change of the square of ``g`` if ``d < |g|``. Otherwise an update may have either sign. No
+    element is replaced if its ``d`` is zero, or above :data:`ROUNDING_FLOOR` times the largest of all
+    gradients. No gradient equals one of zeros, and the moments of such a parameter are not compared.
     """
-    result = dict(shown)
+    result = _with_gradients_of(expected, shown)
     gradients = [leaf for path, leaf in expected.items() if path.startswith(GRADIENT)]
     largest = max((float(leaf.abs().max()) for leaf in gradients if leaf.numel()), default=0.0)
     for path, value in expected.items():
-        gradient = _gradient_of(path, expected)
+        gradient = "" if path.startswith(NOT_FROM_GRADIENTS) else _gradient_of(path, expected)
         values: Any = (value, shown.get(path))
         slopes: Any = (expected.get(gradient), shown.get(gradient))
         if _alike(*values) and _alike(*slopes):
             slope, other = (one if one.shape == value.shape else thinned(one) for one in slopes)
             if _alike(slope, value):
-                gap, size = (slope - other).abs(), slope.abs()
-                limit = 3.0 * gap / size * value.abs()
-                limit = torch.where(gap < size, limit, 2.0 * value.abs().max())
+                gap = (slope - other).abs()
+                limit = (3.0 * gap / slope.abs()).clamp(max=2.0) * value.abs().max()
                 near = (value - values[1]).abs() <= limit
                 result[path] = torch.where((gap > 0.0) & (gap <= ROUNDING_FLOOR * largest) & near, *values)
     return result
+
+
+def _with_gradients_of(expected: Observation, shown: Observation) -> Observation:
+    """Return ``shown`` with gradients of zeros, and with their moments, where ``expected`` has them."""
+    result = with_gradients_of(expected, shown, (GRADIENT,))
+    zeros = (expected.keys() ^ shown.keys()) - (expected.keys() ^ result.keys())
+    odd = expected.keys() ^ result.keys()
+    return with_paths_of(expected, result, {path for path in odd if _gradient_of(path, zeros)})
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -83,8 +92,6 @@ def _alike(one: Any, other: Any) -> bool:
 
 def _gradient_of(path: str, paths: Collection[str]) -> str:
     """Return the path of a gradient that ends as that of an update or a moment; empty if there is none."""
-    if path.startswith(NOT_FROM_GRADIENTS):
-        return ""
     parts = path.split(".")
     gradients = (GRADIENT + ".".join(parts[start:]) for start in range(2, len(parts)))
     return next((each for each in gradients if each in paths), "")
@@ -248,20 +255,28 @@ class InvokeSteps:
 
     def step(self, subject: Any) -> Callable[[], Any]:
         """A function that runs one step, from the remembered state on."""
-        instance, call = self._instance(subject), subject.call
-        instance.restore()
+        self._instance(subject).restore()
+        return self._step(subject, subject.call)
 
-        run = partial(instance.invoke, call)
+    def _step(self, subject: Any, call: Callable[..., Any]) -> Callable[[], Any]:
+        """Return a function that runs one step with ``call`` in the place of the module."""
+        run = partial(self._instance(subject).invoke, call)
         return run if subject.autocast is None else lambda: _inside(subject.autocast, run)
 
     def observe(self, subject: Any) -> dict[str, Any]:
         """Return what one seeded step returns or, in training, the state that it leaves.
 
-        The step begins from the remembered state. The caller compares and restores the state that it changes.
-        Raises :class:`NotOfferedError` for a training step that changes nothing.
+        It begins from the remembered state, or from the one that the earlier steps of ``subject`` leave.
+        These run the module, and no other rounding changes them. The caller compares and restores the state
+        that the step changes. Raises :class:`NotOfferedError` for a training step that changes nothing.
         """
         instance = self._instance(subject)
-        run = self.step(subject)
+        run, earlier = self.step(subject), self._step(subject, subject.module)
+        with _disable_current_modes():
+            seed_all(subject)
+            for _ in range(subject.earlier):
+                earlier()
+        former = instance.snapshot.trainable() if subject.earlier else None
         seed_all(subject)
         with explained(self.facts), instance.snapshot.gradients() as gradients:
             returned = run()
@@ -269,7 +284,7 @@ class InvokeSteps:
             return to_host(returned)
         if not instance.snapshot.changed():
             raise NotOfferedError(_does_nothing(instance.model))
-        updates = dict(instance.snapshot.updates())
+        updates = dict(instance.snapshot.updates(former))
         seen = to_host({"update": updates}, "state", copy=False)  # they are copies already
         return seen | to_host(_state(instance.snapshot, gradients), "state")
 
