@@ -155,6 +155,23 @@ wanted.parse_args()
 def model():
     return torch.nn.Linear(2, 2), (torch.ones(2, 2),)
 """
+TWO_OUTPUTS = """
+import torch
+
+class Two(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.used(x), self.unused(x)
+
+def two():
+    return Two(), torch.randn(5, 4)
+
+def loss(output, x):
+    return output[0].square().mean()
+"""
 UNTRAINABLE = """
 import torch
 
@@ -391,6 +408,16 @@ def test_what_a_file_does_wrong_as_a_whole_is_told_with_its_name(tmp_path: Path)
     assert said in told["untrainable.py model"]
     said = "untrainable.py: frozen() returned a module whose parameters all have requires_grad=False"
     assert said in told["untrainable.py frozen"]
+
+
+def test_an_output_that_the_loss_leaves_out_is_no_fault(tmp_path: Path) -> None:
+    """Compiled code gives its parameters gradients of zeros, and eager gives them none."""
+    (tmp_path / "two.py").write_text(TWO_OUTPUTS)
+    (tmp_path / "aot.yaml").write_text("configurations: [{name: aot, doc: aot_eager, backend: aot_eager}]")
+    words = ("--mode", "training", "--config", "aot", "--config-file", "aot.yaml", "--store", "two")
+    done = run(tmp_path, "two.py", *words)
+    (row,) = rows_of(tmp_path / "two").values()
+    assert row.status is Status.PASS, (row.reason, done.stderr)
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path, typed: Any) -> None:
