@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +109,7 @@ class TorchChecks:
         self.scenario: Any = import_module(run.job.scenario)
         # backends may have looser ones than eager, by whose tolerance eager is judged
         self.tolerance = min((each.tolerance for each in run.group.cases), key=lambda one: one.absolute)
-        self._results: dict[tuple[bool, bool, bool, int], EagerResults] = {}
+        self._results: dict[tuple[bool, bool, bool], EagerResults] = {}
         self.unchecked = "" if self.settings.accuracy else NOT_ASKED
         if not hasattr(self.scenario, "observe"):
             self.unchecked = (
@@ -159,29 +159,26 @@ class TorchChecks:
     def again(self, state: CaseState, earlier: int = 0) -> tuple[Cause, str] | None:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
-        A step of compiled code that upstream's own steps call is compared with eager's after ``earlier``
-        steps of eager, unless eager raises in them or does not repeat its result.
+        If upstream steps its TorchBench model, ``earlier`` steps of eager come before it, unless eager does
+        not repeat its result after them.
         """
         if self.observer is None:
             return None
         compiled = state.planned.case.configuration.compiled
-        if self.built.wrappable or not compiled:
-            earlier = 0
-        try:  # eager comes first: what it changes is no fault of compiled code
-            eager = self.eager_results(earlier=earlier)
-        except Exception:  # noqa: BLE001  such as a scheduler or data of so many steps
-            return None
+        repeated = not compiled and self.reference.host is None
+        earlier = earlier if compiled and not self.built.wrappable else 0
+        results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated, earlier=earlier))
+        eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
         with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
             found = self.observer.observe(state.prepared.call, earlier=earlier)
         self.left = torch.get_rng_state()
         if written := self._written(state):
             return Cause.TOLERANCE, written
-        repeated = not compiled and self.reference.host is None
-        verdict = self._promised(state, found, repeated=repeated, earlier=earlier)
+        verdict = self._promised(state, found, results, exactly=not repeated)
         if verdict.ok:
             return None
         if earlier and not self.repeats(eager, self.observer.observe(earlier=earlier)):
-            return None
+            return self.again(state)
         step = f" (step {earlier + 1})" if earlier else ""
         return verdict.cause or Cause.TOLERANCE, verdict.detail + step
 
@@ -498,14 +495,10 @@ class TorchChecks:
 
         If other random numbers are ``drawn``, eager with other seeds replaces float64; every second run also
         has other rounding. Results that eager ``repeated`` are judged by runs on the host, which no fault of
-        the device affects. Results after ``earlier`` steps are those of the device, and only the last of them
-        are kept.
+        the device affects. Results after ``earlier`` steps are those of the device.
         """
         assert self.observer is not None
         host = self.reference.host if on_host or repeated else None
-        key = (host is not None, drawn, repeated, earlier)
-        if key in self._results:
-            return self._results[key]
         observe = partial(self.observer.observe, None, earlier=earlier)
         again = observe if host is None else self.reference.again
 
@@ -518,12 +511,12 @@ class TorchChecks:
             return rounded_otherwise(partial(again, 0), number)
 
         def exact() -> Observation | None:
-            return None if self.random or earlier else self.reference.fp64
+            return None if self.random else self.reference.fp64
 
-        base = observe(0) if earlier else host or self.eager
-        kept = {other: results for other, results in self._results.items() if other[-1] in {0, earlier}}
-        self._results = {**kept, key: EagerResults(run, base, exact)}
-        return self._results[key]
+        if earlier:
+            return EagerResults(run, observe())
+        made = EagerResults(run, host or self.eager, exact)
+        return self._results.setdefault((host is not None, drawn, repeated), made)
 
     def _repeats(self) -> bool:
         """Return whether two float64 runs agree: rounding is too small in float64 to show, but noise is not.
@@ -545,10 +538,9 @@ class TorchChecks:
         found: Observation,
         tolerance: Tolerance,
         states: Sequence[CaseState],
-        rule: Callable[[Any, Any, Any], Any] | None = None,
         *,
-        on_host: bool = False,
-        earlier: int = 0,
+        results: Callable[..., EagerResults],
+        rule: Callable[[Any, Any, Any], Any] | None = None,
     ) -> Verdict:
         """Judge what ``states`` show; mark them unchecked if other random numbers explain the difference.
 
@@ -556,7 +548,6 @@ class TorchChecks:
         """
         equal = self.draws.look() and torch.equal(self.left, self.ended)
         drawn = all(DRAWN in state.facts for state in states)
-        results = partial(self.eager_results, on_host=on_host, earlier=earlier)
         verdict = self._compare(results(drawn=drawn), expected, found, tolerance, rule)
         if not verdict.ok and self.random and rule is None and not drawn and not equal:
             if self._ignores_seeds(states, found):
@@ -584,8 +575,9 @@ class TorchChecks:
         pairs = [self.observer.complete(runs[0], other) for other in runs[1:]]
         gap = max((spread(first, other) for first, other in pairs), default=0.0)
         tolerance = self.tolerance
-        expected = self.eager_results(on_host=True).base
-        verdict = self._against(expected, runs[0], tolerance, self.run_.live, on_host=True)
+        results = partial(self.eager_results, on_host=True)
+        expected = results().base
+        verdict = self._against(expected, runs[0], tolerance, self.run_.live, results=results)
         self._record_eager(gap, verdict)
         self.run_.shown(self.run_.live, runs[0])
         # where eager is alone, infinities that each run repeats are its result
@@ -698,7 +690,7 @@ class TorchChecks:
                 raise NotRunError("; ".join([str(error), *more])) from None
             with run.running(state):
                 written = self._written(state)
-            verdict = self._promised(state, found)
+            verdict = self._promised(state, found, self.eager_results)
             run.shown([state], found)
             if written:
                 verdict = replace(verdict, ok=False, cause=Cause.TOLERANCE, detail=written)
@@ -711,23 +703,27 @@ class TorchChecks:
             raise WrongResultError(verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def _promised(
-        self, state: CaseState, found: Observation, *, repeated: bool = False, earlier: int = 0
+        self,
+        state: CaseState,
+        found: Observation,
+        results: Callable[..., EagerResults],
+        *,
+        exactly: bool = True,
     ) -> Verdict:
         """Judge values, attributes and contract of ``found``; note the aspects that are not promised."""
         assert self.observer is not None
-        made, on_host = state.prepared, not state.planned.case.configuration.compiled
-        results = self.eager_results(on_host=on_host, repeated=repeated, earlier=earlier)
-        expected, kept = results.base, self._kept(state, results.base)
+        made, expected = state.prepared, results(drawn=False).base
+        kept = self._kept(state, expected)
         lost = [path for path in expected if path not in kept]
         state.facts.update({NOT_PROMISED: f"{named(lost)}: not compared"} if lost else {})
         expected, found = kept, self._kept(state, found)
         tolerance = state.planned.tolerance
-        if repeated:
-            verdict = self._compare(results, expected, found, tolerance, made.rule, exactly=False)
-            state.facts.update(verdict.facts)
+        if exactly:
+            verdict = self._against(expected, found, tolerance, [state], results=results, rule=made.rule)
         else:
-            given = (expected, found, tolerance, [state], made.rule)
-            verdict = self._against(*given, on_host=on_host, earlier=earlier)
+            repetition = results(drawn=False)
+            verdict = self._compare(repetition, expected, found, tolerance, made.rule, exactly=False)
+            state.facts.update(verdict.facts)
         if broken := self.broken_promise(state, self.observer.contracts):
             verdict.fail(Cause.CONTRACT, broken)
         return verdict
