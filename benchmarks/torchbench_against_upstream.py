@@ -67,7 +67,7 @@ EXPLAINED: dict[str, str] = {
     "its train() returns a NotImplementedError and raises none, so upstream's step does nothing",
     "pytorch_CycleGAN_and_pix2pix training *": "upstream downloads its images from a server of its company "
     "and raises; torchgauge writes random images of their sizes in their place, and the training runs",
-    "hf_T5_base inference inductor": "the model's cached keys and values have other strides in inductor than "
+    "hf_T5* inference inductor": "the model's cached keys and values have other strides in inductor than "
     "in eager, where `torch.cat` joins an empty tensor and a transposed view (torch 2.13.0)",
     "timm_resnest training inductor": "with a batch of one, a batch norm gets one value per channel; eager "
     "raises ValueError before anything is compiled, and upstream's compiled step wraps it in a "
