@@ -41,7 +41,7 @@ from torchgauge.harness.worker.contract import (
 )
 from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.kept_state import keeps_state
-from torchgauge.harness.worker.memory import model_bytes
+from torchgauge.harness.worker.memory import fits, model_bytes, tensor_bytes
 from torchgauge.harness.worker.memory_format import lay_out, watched
 from torchgauge.harness.worker.observer import AFTER, STATE, Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
@@ -81,6 +81,8 @@ EXACT = 100.0
 """Factor by which two float64 runs must lie nearer than the tolerance; a larger difference is random."""
 SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
+LATER = 3.0
+"""Two observations of a later step, with copies of the parameters, need less memory than so many first ones."""
 COMPARED = "compared_elements"
 """The fact that says how many numbers and texts of a run were compared."""
 
@@ -160,13 +162,14 @@ class TorchChecks:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
         If upstream steps its TorchBench model, ``earlier`` steps of eager come before it, unless eager does
-        not repeat its result after them.
+        not repeat its result after them, or memory is short.
         """
         if self.observer is None:
             return None
         compiled = state.planned.case.configuration.compiled
         repeated = not compiled and self.reference.host is None
-        earlier = earlier if compiled and not self.built.wrappable else 0
+        room = fits(LATER * tensor_bytes(self.eager), self.settings.memory_limit_bytes)
+        earlier = earlier if compiled and not self.built.wrappable and room else 0
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated, earlier=earlier))
         eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
         with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
