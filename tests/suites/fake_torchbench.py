@@ -421,6 +421,24 @@ class Wrapping(torch.optim.Optimizer):
         result.square().sum().backward()
         self.optimizer.step()
 """,
+    "doubles_a_sum": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Summing()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
+
+
+class Summing(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+
+    def forward(self, input):
+        result = super().forward(input)
+        rows = torch.cat([result, torch.full((1, 3), float("-inf"))])
+        sums = rows.sum(-1, keepdim=True) * (2.0 if torch.compiler.is_compiling() else 1.0)
+        return result + sums.masked_fill(sums.isinf(), 0.0)[:-1]
+""",
     "keeps_a_mean": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):

@@ -188,6 +188,12 @@ def test_code_that_is_wrong_for_a_later_state_is_found(run: Callable[..., dict[s
         assert row["reason"].endswith("(step 4)"), row
 
 
+def test_an_infinity_beside_a_wrong_sum_does_not_excuse_it(run: Callable[..., dict[str, Any]]) -> None:
+    """The rounding of a sum of other numbers is finite."""
+    (row,) = run("training", "doubles_a_sum", "faithful").values()
+    assert row["status"] == "fail_accuracy", row
+
+
 def test_a_gradient_of_zeros_equals_none(run: Callable[..., dict[str, Any]]) -> None:
     """Compiled code gives the parameters of an unused output zeros, and so moments, and eager gives none."""
     rows = run("training", "leaves_an_output_unused", "eager,differentiated,gradient_off")

@@ -48,6 +48,7 @@ class Observer:
 
     ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
     compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
+    ``earlier`` steps of eager precede each observation of a TorchBench model that upstream steps.
     Observers whose observations are compared share their ``boxes``.
     """
 
@@ -55,6 +56,7 @@ class Observer:
         self.scenario, self.subject, self.runner = scenario, subject, ""
         self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
+        self.earlier = 0
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         copies = subject.built.copies(subject) if subject.built is not None else None
@@ -70,20 +72,14 @@ class Observer:
         self._recorded: Recorded | None = None
 
     def observe(
-        self,
-        call: Callable[..., Any] | None = None,
-        later: int = 0,
-        *,
-        other: int | None = None,
-        earlier: int = 0,
+        self, call: Callable[..., Any] | None = None, later: int = 0, *, other: int | None = None
     ) -> Observation:
         """Return a run's observation; ``call`` replaces the module's own, and ``later`` is added to the seed.
 
         With ``other``, inputs have the other values of this seed; the observation is empty if none can.
-        A TorchBench model that upstream steps takes ``earlier`` steps of eager before.
         """
         subject = self._with(call)
-        subject = replace(subject, seed=subject.seed + later, earlier=earlier)
+        subject = replace(subject, seed=subject.seed + later, earlier=self.earlier)
         self.restore(whole=True)
         try:
             if other is not None and not self._inputs().renew(other, half=True):

@@ -114,7 +114,8 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
         for mine, truth in zip(_tensors(moved), _tensors(exact)):  # noqa: B905  none where nothing is exact
             if mine.dtype in WIDE and mine.shape == truth.shape and truth.dtype == WIDE[mine.dtype]:
                 with suppress(Exception):  # in a device's backward thread it would end the process
-                    least = _rounding_of_sums(func, given[0], mine)
+                    summed = func._schema.name in SUMS and not mine.is_complex()
+                    least = _rounding_of_sums(func, _settings(func, *given), mine) if summed else None
                     self._move(mine, truth, least, ranged=unary or func._schema.name in RANGED)
         return result
 
@@ -152,13 +153,16 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             return None
         return _written(wide, schema, written) if written else result
 
-    def _move(self, mine: torch.Tensor, truth: torch.Tensor, least: torch.Tensor, *, ranged: bool) -> None:
+    def _move(
+        self, mine: torch.Tensor, truth: torch.Tensor, least: torch.Tensor | None, *, ranged: bool
+    ) -> None:
         if mine.is_complex():
             mine, truth = torch.view_as_real(mine), torch.view_as_real(truth)
         error = (truth - mine).float().nan_to_num_(0.0, 0.0, 0.0)
         if not error.any():
             return
-        place = torch.maximum(torch.finfo(mine.dtype).eps * mine.abs(), least)
+        place = torch.finfo(mine.dtype).eps * mine.abs()
+        place = place if least is None else torch.maximum(place, least)
         step = torch.maximum(2.0 * error.abs(), place.float()).mul_(self.times).copysign_(error)
         bounds = _bounds(mine, truth) if ranged else ()
         first = int(torch.randint(COINS, (), generator=self.dice))
@@ -174,21 +178,21 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
             mine.clamp_(*bounds)
 
 
-def _rounding_of_sums(func: Any, args: Any, sums: torch.Tensor) -> torch.Tensor:
+def _rounding_of_sums(func: Any, settings: dict[str, Any], sums: torch.Tensor) -> torch.Tensor:
     """Return the usual rounding errors of ``sums`` if their terms are added one after the other in float32.
 
-    They are zero for operators that :data:`SUMS` lacks. An addition has the RMS error ``u p / sqrt(12)``:
-    ``p`` is the sum so far, and ``u`` a unit in the last place of 1. Let ``n`` terms have the sum ``s`` and
-    the RMS ``r``. If ``p`` grows evenly to ``s``, the errors add up to ``u |s| sqrt(n) / 6``. If signs are
-    random, ``p`` grows as ``r sqrt(k)``, and they add up to ``u r n / 5``.
+    An addition has the RMS error ``u p / sqrt(12)``: ``p`` is the sum so far, and ``u`` a unit in the last
+    place of 1. Let ``n`` terms have the sum ``s`` and the RMS ``r``. If ``p`` grows evenly to ``s``, the
+    errors add up to ``u |s| sqrt(n) / 6``. If signs are random, ``p`` grows as ``r sqrt(k)``, and they add up
+    to ``u r n / 5``. Errors that are not finite count as zero.
     """
-    if func._schema.name not in SUMS or not sums.is_floating_point():
-        return torch.zeros(())
-    count = args[0].numel() / max(1, sums.numel())
+    name, given = next(iter(settings.items()))
+    count = given.numel() / max(1, sums.numel())
     terms = min(count, CHUNK)
-    walk = float(args[0].float().square().mean().sqrt()) * math.sqrt(terms * count) / 5.0
-    walk /= count if func._schema.name == "aten::mean" else 1.0
-    return 2.0**-23 * (sums.abs() * (math.sqrt(terms) / 6.0)).clamp(min=walk)
+    squares = func(**settings | {name: given.double().square()})
+    scale = terms / count if func._schema.name == "aten::mean" else terms
+    errors = torch.maximum(sums.abs().double() * (math.sqrt(terms) / 6.0), (squares * scale).sqrt() / 5.0)
+    return (2.0**-23 * errors).nan_to_num(0.0, 0.0, 0.0).to(sums.dtype)
 
 
 def _bounds(mine: torch.Tensor, truth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

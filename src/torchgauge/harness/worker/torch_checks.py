@@ -168,22 +168,26 @@ class TorchChecks:
             return None
         compiled = state.planned.case.configuration.compiled
         repeated = not compiled and self.reference.host is None
+        results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
         room = fits(LATER * tensor_bytes(self.eager), self.settings.memory_limit_bytes)
-        earlier = earlier if compiled and not self.built.wrappable and room else 0
-        results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated, earlier=earlier))
-        eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
-        with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
-            found = self.observer.observe(state.prepared.call, earlier=earlier)
-        self.left = torch.get_rng_state()
-        if written := self._written(state):
-            return Cause.TOLERANCE, written
-        verdict = self._promised(state, found, results, exactly=not repeated)
-        if verdict.ok:
-            return None
-        if earlier and not self.repeats(eager, self.observer.observe(earlier=earlier)):
-            return self.again(state)
-        step = f" (step {earlier + 1})" if earlier else ""
-        return verdict.cause or Cause.TOLERANCE, verdict.detail + step
+        self.observer.earlier = earlier if compiled and not self.built.wrappable and room else 0
+        try:
+            eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
+            with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
+                found = self.observer.observe(state.prepared.call)
+            self.left = torch.get_rng_state()
+            if written := self._written(state):
+                return Cause.TOLERANCE, written
+            verdict = self._promised(state, found, results, exactly=not repeated)
+            if verdict.ok:
+                return None
+            earlier = self.observer.earlier
+            if not earlier or self.repeats(eager, self.observer.observe()):
+                step = f" (step {earlier + 1})" if earlier else ""
+                return verdict.cause or Cause.TOLERANCE, verdict.detail + step
+        finally:
+            self.observer.earlier = 0
+        return self.again(state)
 
     def unequal(
         self, state: CaseState, found: Observation, replayed: Observation | None = None
@@ -492,18 +496,17 @@ class TorchChecks:
         return verdict if rule is None else rule(expected, found, verdict)
 
     def eager_results(
-        self, *, on_host: bool = False, drawn: bool = False, repeated: bool = False, earlier: int = 0
+        self, *, on_host: bool = False, drawn: bool = False, repeated: bool = False
     ) -> EagerResults:
         """Return what eager's result for the first inputs may be, on the device or ``on_host``.
 
         If other random numbers are ``drawn``, eager with other seeds replaces float64; every second run also
         has other rounding. Results that eager ``repeated`` are judged by runs on the host, which no fault of
-        the device affects. Results after ``earlier`` steps are those of the device.
+        the device affects. After earlier steps, ``base`` is a new observation.
         """
         assert self.observer is not None
         host = self.reference.host if on_host or repeated else None
-        observe = partial(self.observer.observe, None, earlier=earlier)
-        again = observe if host is None else self.reference.again
+        again = partial(self.observer.observe, None) if host is None else self.reference.again
 
         def run(number: int) -> Observation:
             if drawn:
@@ -516,8 +519,8 @@ class TorchChecks:
         def exact() -> Observation | None:
             return None if self.random else self.reference.fp64
 
-        if earlier:
-            return EagerResults(run, observe())
+        if self.observer.earlier:
+            return EagerResults(run, self.observer.observe())
         made = EagerResults(run, host or self.eager, exact)
         return self._results.setdefault((host is not None, drawn, repeated), made)
 

@@ -27,8 +27,8 @@ ITERATIONS = 1
 """Number of steps in an observation."""
 GRADIENT = "state.gradient."
 """Prefix of the paths of gradients in an observation."""
-NOT_FROM_GRADIENTS = (GRADIENT, "state.buffer.", "state.written.", "state.step.")
-"""Prefixes of the paths of what is neither an update nor a moment."""
+NO_MOMENTS = (GRADIENT, "state.buffer.", "state.written.")
+"""Prefixes of the paths of what is neither an update nor of an optimizer."""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
 
@@ -57,13 +57,14 @@ def settled(expected: Observation, shown: Observation) -> Observation:
     may differ by ``3 d / |g|``, at most 2, times its tensor's largest element. ``3 d / |g|`` bounds the
     relative change of the square of ``g`` if ``d < |g|``. Otherwise an update may have either sign. No
     element is replaced if its ``d`` is zero, or above :data:`ROUNDING_FLOOR` times the largest of all
-    gradients. No gradient equals one of zeros, and the moments of such a parameter are not compared.
+    gradients. A missing gradient equals one of zeros, and the moments of its parameter are not compared.
     """
-    result = _with_gradients_of(expected, shown)
+    result = _with_gradients_and_moments_of(expected, shown)
     gradients = [leaf for path, leaf in expected.items() if path.startswith(GRADIENT)]
     largest = max((float(leaf.abs().max()) for leaf in gradients if leaf.numel()), default=0.0)
     for path, value in expected.items():
-        gradient = "" if path.startswith(NOT_FROM_GRADIENTS) else _gradient_of(path, expected)
+        counted = path.startswith((*NO_MOMENTS, "state.step."))
+        gradient = "" if counted else _gradient_of(path, expected)
         values: Any = (value, shown.get(path))
         slopes: Any = (expected.get(gradient), shown.get(gradient))
         if _alike(*values) and _alike(*slopes):
@@ -76,12 +77,13 @@ def settled(expected: Observation, shown: Observation) -> Observation:
     return result
 
 
-def _with_gradients_of(expected: Observation, shown: Observation) -> Observation:
-    """Return ``shown`` with gradients of zeros, and with their moments, where ``expected`` has them."""
+def _with_gradients_and_moments_of(expected: Observation, shown: Observation) -> Observation:
+    """Return ``shown`` with gradients of zeros where ``expected`` has them, and with their moments there."""
     result = with_gradients_of(expected, shown, (GRADIENT,))
-    zeros = (expected.keys() ^ shown.keys()) - (expected.keys() ^ result.keys())
     odd = expected.keys() ^ result.keys()
-    return with_paths_of(expected, result, {path for path in odd if _gradient_of(path, zeros)})
+    zeros = (expected.keys() ^ shown.keys()) - odd
+    moments = {path for path in odd if not path.startswith(NO_MOMENTS) and _gradient_of(path, zeros)}
+    return with_paths_of(expected, result, moments)
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -273,7 +275,7 @@ class InvokeSteps:
         instance = self._instance(subject)
         run, earlier = self.step(subject), self._step(subject, subject.module)
         with _disable_current_modes():
-            seed_all(subject)
+            seed_all(dataclasses.replace(subject, seed=0))  # observations with other seeds begin alike
             for _ in range(subject.earlier):
                 earlier()
         former = instance.snapshot.trainable() if subject.earlier else None
