@@ -33,6 +33,8 @@ NOTHING_MEASURED = {
     ("harness/backends/float8_products.py", "refused", 1): "it only waits to hear whether a product works",
     ("harness/census/child.py", "_graphs", 1): "it counts operators, when they are dispatched",
     ("harness/census/child.py", "_model", 1): "it counts operators, when they are dispatched",
+    ("harness/worker/memory_growth.py", "_look", 1): "memory is taken when an operator is dispatched",
+    ("harness/worker/step_trace.py", "write_trace", 1): "it writes a trace, and no number",
 }
 """Waits without a number that could be wrong, and why."""
 

@@ -164,6 +164,33 @@ class Net(torch.nn.Module):
 the rest of the model's class.
 """
 
+UNUSED = (
+    HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model, self.steps = Two(), 0
+        self.optimizer = torch.optim.{optimizer}(self.model.parameters(), lr=0.1)
+
+    def train(self):
+        self.optimizer.zero_grad()
+        outputs = self.model(*self.example_inputs)
+        used, self.steps = outputs[{number}], self.steps + 1
+        used.square().sum().backward()
+        self.optimizer.step()
+
+
+class Two(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+
+    def forward(self, input):
+        return self.one(input), self.other(input)
+"""
+)
+"""Source of a model of which a step uses the output ``number``."""
+
 MODELS = {
     "stops_a_small_layer": SMALL.format(gradient="0.0 * gradient", large="1.0", more=""),
     "rolls_small_gradients": SMALL.format(
@@ -509,28 +536,8 @@ class Late(torch.nn.Linear):
         result = super().forward(input)
         return torch.where(self.calls > 3, 3.0 * result, result) if torch.compiler.is_compiling() else result
 """,
-    "leaves_an_output_unused": HEAD
-    + """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        self.model = Two()
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.1)
-
-    def train(self):
-        self.optimizer.zero_grad()
-        used, _ = self.model(*self.example_inputs)
-        used.square().sum().backward()
-        self.optimizer.step()
-
-
-class Two(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.used, self.unused = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
-
-    def forward(self, input):
-        return self.used(input), self.unused(input)
-""",
+    "leaves_an_output_unused": UNUSED.format(number="0", optimizer="Adam"),
+    "leaves_outputs_unused_in_turn": UNUSED.format(number="self.steps % 2", optimizer="Adagrad"),
     "unfinished": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):

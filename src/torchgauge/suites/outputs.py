@@ -36,22 +36,25 @@ def observe(value: Any, prefix: str = "out", *, copy: bool = True) -> Observatio
     return seen
 
 
-def with_gradients_of(expected: Observation, shown: Observation, kinds: tuple[str, ...]) -> Observation:
-    """Return ``shown`` with a gradient of zeros where ``expected`` has one, and only there.
+def zeros_and_none(expected: Observation, shown: Observation, kinds: tuple[str, ...]) -> set[str]:
+    """Return the paths, which begin as one of ``kinds``, of gradients of zeros that only one of both has.
 
-    ``kinds`` are prefixes of the paths of gradients. Compiled code gives zeros to a parameter of an unused
-    output, and eager gives it no gradient. Both are equal, as for ``torch._dynamo.testing.collect_results``.
+    Compiled code gives zeros to a parameter of an unused output, and eager gives it no gradient. Both are
+    equal, as for ``torch._dynamo.testing.collect_results``.
     """
-    leaves_of_one = ((path, expected.get(path, shown.get(path))) for path in expected.keys() ^ shown.keys())
-    gradients = ((path, leaf) for path, leaf in leaves_of_one if path.startswith(kinds))
-    zeros = {path for path, leaf in gradients if isinstance(leaf, torch.Tensor) and not leaf.any()}
-    return with_paths_of(expected, shown, zeros)
+    odd = {path: expected.get(path, shown.get(path)) for path in expected.keys() ^ shown.keys()}
+    gradients = {path: leaf for path, leaf in odd.items() if path.startswith(kinds)}
+    return {
+        path
+        for path, leaf in gradients.items()
+        if isinstance(leaf, torch.Tensor) and not leaf.to_dense().any()
+    }
 
 
-def with_paths_of(expected: Observation, shown: Observation, paths: Collection[str]) -> Observation:
-    """Return ``shown`` with those of ``paths`` that ``expected`` has, and without the others of ``paths``."""
-    own = {path: leaf for path, leaf in shown.items() if path in expected or path not in paths}
-    return own | {path: expected[path] for path in expected.keys() - shown.keys() if path in paths}
+def with_leaves_of(expected: Observation, shown: Observation, paths: Collection[str]) -> Observation:
+    """Return ``shown`` with the leaves of ``expected`` at ``paths``, and no others there."""
+    others = {path: leaf for path, leaf in shown.items() if path not in paths}
+    return others | {path: leaf for path, leaf in expected.items() if path in paths}
 
 
 def elements(observation: Mapping[str, Any]) -> int:

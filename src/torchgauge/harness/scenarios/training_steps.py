@@ -77,9 +77,9 @@ def _backward(subject: Subject, optimizer: Any, inputs: list[tuple[str, Any]]) -
 
 def settled(expected: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
     """Return ``shown`` with a gradient of zeros exactly where ``expected`` has one."""
-    from torchgauge.suites.outputs import with_gradients_of
+    from torchgauge.suites.outputs import with_leaves_of, zeros_and_none
 
-    return with_gradients_of(expected, shown, GRADIENTS)
+    return with_leaves_of(expected, shown, zeros_and_none(expected, shown, GRADIENTS))
 
 
 def timed_result(subject: Subject, returned: Any) -> dict[str, Any]:

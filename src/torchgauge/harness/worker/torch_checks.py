@@ -161,8 +161,8 @@ class TorchChecks:
     def again(self, state: CaseState, earlier: int = 0) -> tuple[Cause, str] | None:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
-        If upstream steps its TorchBench model, ``earlier`` steps of eager come before it, unless eager does
-        not repeat its result after them, or memory is short.
+        If upstream steps its TorchBench model, ``earlier`` steps of eager come before it. None do if memory
+        is short, or if eager does not repeat its result after them.
         """
         if self.observer is None:
             return None

@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation, with_gradients_of, with_paths_of
+from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation, with_leaves_of, zeros_and_none
 from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
@@ -27,6 +27,8 @@ ITERATIONS = 1
 """Number of steps in an observation."""
 GRADIENT = "state.gradient."
 """Prefix of the paths of gradients in an observation."""
+UPDATE = "state.update."
+"""Prefix of the paths of updates."""
 NO_MOMENTS = (GRADIENT, "state.buffer.", "state.written.")
 """Prefixes of the paths of what is neither an update nor of an optimizer."""
 LOOKS = 4
@@ -59,7 +61,10 @@ def settled(expected: Observation, shown: Observation) -> Observation:
     element is replaced if its ``d`` is zero, or above :data:`ROUNDING_FLOOR` times the largest of all
     gradients. A missing gradient equals one of zeros, and the moments of its parameter are not compared.
     """
-    result = _with_gradients_and_moments_of(expected, shown)
+    zeros = zeros_and_none(expected, shown, (GRADIENT,))
+    of_zeros = {path for path in expected.keys() | shown.keys() if zeros and _gradient_of(path, zeros)}
+    moments = {path for path in of_zeros if not path.startswith((*NO_MOMENTS, UPDATE))}
+    result = with_leaves_of(expected, shown, zeros | moments)
     gradients = [leaf for path, leaf in expected.items() if path.startswith(GRADIENT)]
     largest = max((float(leaf.abs().max()) for leaf in gradients if leaf.numel()), default=0.0)
     for path, value in expected.items():
@@ -75,15 +80,6 @@ def settled(expected: Observation, shown: Observation) -> Observation:
                 near = (value - values[1]).abs() <= limit
                 result[path] = torch.where((gap > 0.0) & (gap <= ROUNDING_FLOOR * largest) & near, *values)
     return result
-
-
-def _with_gradients_and_moments_of(expected: Observation, shown: Observation) -> Observation:
-    """Return ``shown`` with gradients of zeros where ``expected`` has them, and with their moments there."""
-    result = with_gradients_of(expected, shown, (GRADIENT,))
-    odd = expected.keys() ^ result.keys()
-    zeros = (expected.keys() ^ shown.keys()) - odd
-    moments = {path for path in odd if not path.startswith(NO_MOMENTS) and _gradient_of(path, zeros)}
-    return with_paths_of(expected, result, moments)
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -269,8 +265,8 @@ class InvokeSteps:
         """Return what one seeded step returns or, in training, the state that it leaves.
 
         It begins from the remembered state, or from the one that the earlier steps of ``subject`` leave.
-        These run the module, and no other rounding changes them. The caller compares and restores the state
-        that the step changes. Raises :class:`NotOfferedError` for a training step that changes nothing.
+        Earlier steps run the module, with eager's rounding. The caller compares and restores the state that
+        the step changes. Raises :class:`NotOfferedError` for a training step that changes nothing.
         """
         instance = self._instance(subject)
         run, earlier = self.step(subject), self._step(subject, subject.module)
