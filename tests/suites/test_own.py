@@ -172,6 +172,28 @@ def two():
 def loss(output, x):
     return output[0].square().mean()
 """
+SPREAD = """
+import torch
+
+class Spread(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 64)
+        self.register_buffer("size", torch.cat([torch.ones(32), torch.full((32,), 1e-4)]))
+        self.register_buffer("sign", torch.cat([torch.ones(32), -torch.ones(32)]))
+
+    def forward(self, x):
+        bias = self.linear.bias
+        if torch.compiler.is_compiling():
+            bias = bias.detach() + self.sign * (bias - bias.detach())
+        return (torch.nn.functional.linear(x, self.linear.weight) + bias) * self.size
+
+def spread():
+    return Spread(), torch.randn(4096, 4)
+
+def loss(output, x):
+    return output.square().sum()
+"""
 UNTRAINABLE = """
 import torch
 
@@ -418,6 +440,17 @@ def test_an_output_that_the_loss_leaves_out_is_no_fault(tmp_path: Path) -> None:
     done = run(tmp_path, "two.py", *words)
     (row,) = rows_of(tmp_path / "two").values()
     assert row.status is Status.PASS, (row.reason, done.stderr)
+
+
+def test_a_wrong_gradient_beside_much_larger_ones_is_found(tmp_path: Path) -> None:
+    """Compiled code negates gradients of 1e-4: the rounding of a sum is that of its own terms."""
+    (tmp_path / "spread.py").write_text(SPREAD)
+    (tmp_path / "aot.yaml").write_text("configurations: [{name: aot, doc: aot_eager, backend: aot_eager}]")
+    words = ("--mode", "training", "--config", "aot", "--config-file", "aot.yaml", "--store", "spread")
+    done = run(tmp_path, "spread.py", *words)
+    (row,) = rows_of(tmp_path / "spread").values()
+    assert row.status is Status.FAIL_ACCURACY, done.stderr
+    assert row.reason.startswith("iteration0.grad.linear.bias: its distance from float64 is 2 of its RMS")
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path, typed: Any) -> None:
