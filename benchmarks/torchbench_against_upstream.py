@@ -62,9 +62,13 @@ TIMED = (
     "hf_DistilBert",
 )
 """Light models of different kinds, in the order in which they are timed."""
+UNTRAINED = (
+    "upstream declares no training (DEFAULT_TRAIN_BSIZE is None), as torchgauge reads; "
+    "its train() returns a NotImplementedError and raises none, so upstream's step does nothing"
+)
 EXPLAINED: dict[str, str] = {
-    "llama training *": "upstream declares no training (DEFAULT_TRAIN_BSIZE is None), as torchgauge reads; "
-    "its train() returns a NotImplementedError and raises none, so upstream's step does nothing",
+    "llama training *": UNTRAINED,
+    "moondream training *": UNTRAINED,
     "pytorch_CycleGAN_and_pix2pix training *": "upstream downloads its images from a server of its company "
     "and raises; torchgauge writes random images of their sizes in their place, and the training runs",
     "hf_T5* inference inductor": "the model's cached keys and values have other strides in inductor than "
