@@ -164,6 +164,30 @@ class Net(torch.nn.Module):
 the rest of the model's class.
 """
 
+LINEAR = (
+    HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Net()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr={rate})
+
+
+compiled = torch.compiler.is_compiling
+
+
+class Net(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+        {state}
+
+    def forward(self, input):
+        result = super().forward(input)
+{forward}
+"""
+)
+"""Source of a linear model with the ``state`` and the rest of the ``forward`` pass of a test."""
+
 UNUSED = (
     HEAD
     + """
@@ -448,94 +472,47 @@ class Wrapping(torch.optim.Optimizer):
         result.square().sum().backward()
         self.optimizer.step()
 """,
-    "doubles_a_sum": HEAD
-    + """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        self.model = Summing()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
-
-
-class Summing(torch.nn.Linear):
-    def __init__(self):
-        super().__init__(4, 3)
-
-    def forward(self, input):
-        result = super().forward(input)
+    "doubles_a_sum": LINEAR.format(
+        rate="1e-3",
+        state="pass",
+        forward="""
         rows = torch.cat([result, torch.full((1, 3), float("-inf"))])
-        sums = rows.sum(-1, keepdim=True) * (2.0 if torch.compiler.is_compiling() else 1.0)
+        sums = rows.sum(-1, keepdim=True) * (2.0 if compiled() else 1.0)
         return result + sums.masked_fill(sums.isinf(), 0.0)[:-1]
 """,
-    "keeps_a_mean": HEAD
-    + """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        self.model = Kept()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-
-
-class Kept(torch.nn.Linear):
-    def __init__(self):
-        super().__init__(4, 3)
-        self.mean = torch.zeros(())
-
-    def forward(self, input):
-        result = super().forward(input)
+    ),
+    "keeps_a_mean": LINEAR.format(
+        rate="0.1",
+        state="self.mean = torch.zeros(())",
+        forward="""
         self.mean = 0.9 * self.mean + result.mean().detach()
         return result
 """,
-    "counts_otherwise": HEAD
-    + """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        self.model = Counted()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-
-
-class Counted(torch.nn.Linear):
-    def __init__(self):
-        super().__init__(4, 3)
-        self.calls = 0
-
-    def forward(self, input):
-        self.calls += 2 if torch.compiler.is_compiling() else 1
-        return super().forward(input)
+    ),
+    "counts_otherwise": LINEAR.format(
+        rate="0.1",
+        state="self.calls = 0",
+        forward="""
+        self.calls += 2 if compiled() else 1
+        return result
 """,
-    "is_wrong_from_a_count_on": HEAD
-    + """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        self.model = Late()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-
-
-class Late(torch.nn.Linear):
-    def __init__(self):
-        super().__init__(4, 3)
-        self.calls = 0
-
-    def forward(self, input):
+    ),
+    "is_wrong_from_a_count_on": LINEAR.format(
+        rate="0.1",
+        state="self.calls = 0",
+        forward="""
         self.calls += 1
-        return super().forward(input) * (3.0 if torch.compiler.is_compiling() and self.calls > 3 else 1.0)
+        return result * (3.0 if compiled() and self.calls > 3 else 1.0)
 """,
-    "is_wrong_from_a_buffer_on": HEAD
-    + """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        self.model = Late()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-
-
-class Late(torch.nn.Linear):
-    def __init__(self):
-        super().__init__(4, 3)
-        self.register_buffer("calls", torch.zeros(()))
-
-    def forward(self, input):
+    ),
+    "is_wrong_from_a_buffer_on": LINEAR.format(
+        rate="0.1",
+        state='self.register_buffer("calls", torch.zeros(()))',
+        forward="""
         self.calls.add_(1)
-        result = super().forward(input)
-        return torch.where(self.calls > 3, 3.0 * result, result) if torch.compiler.is_compiling() else result
+        return torch.where(self.calls > 3, 3.0 * result, result) if compiled() else result
 """,
+    ),
     "leaves_an_output_unused": UNUSED.format(number="0", optimizer="Adam"),
     "leaves_outputs_unused_in_turn": UNUSED.format(number="self.steps % 2", optimizer="Adagrad"),
     "unfinished": HEAD

@@ -432,24 +432,27 @@ def test_what_a_file_does_wrong_as_a_whole_is_told_with_its_name(tmp_path: Path)
     assert said in told["untrainable.py frozen"]
 
 
+def compiled_training(folder: Path, source: str) -> Result:
+    """Return the row of the only model in ``source``, trained with aot_eager."""
+    (folder / "mine.py").write_text(source)
+    (folder / "aot.yaml").write_text("configurations: [{name: aot, doc: aot_eager, backend: aot_eager}]")
+    words = ("--mode", "training", "--config", "aot", "--config-file", "aot.yaml", "--store", "rows")
+    done = run(folder, "mine.py", *words)
+    rows = rows_of(folder / "rows")
+    assert len(rows) == 1, done.stderr
+    return next(iter(rows.values()))
+
+
 def test_an_output_that_the_loss_leaves_out_is_no_fault(tmp_path: Path) -> None:
     """Compiled code gives its parameters gradients of zeros, and eager gives them none."""
-    (tmp_path / "two.py").write_text(TWO_OUTPUTS)
-    (tmp_path / "aot.yaml").write_text("configurations: [{name: aot, doc: aot_eager, backend: aot_eager}]")
-    words = ("--mode", "training", "--config", "aot", "--config-file", "aot.yaml", "--store", "two")
-    done = run(tmp_path, "two.py", *words)
-    (row,) = rows_of(tmp_path / "two").values()
-    assert row.status is Status.PASS, (row.reason, done.stderr)
+    row = compiled_training(tmp_path, TWO_OUTPUTS)
+    assert row.status is Status.PASS, row.reason
 
 
 def test_a_wrong_gradient_beside_much_larger_ones_is_found(tmp_path: Path) -> None:
     """Compiled code negates gradients of 1e-4: the rounding of a sum is that of its own terms."""
-    (tmp_path / "spread.py").write_text(SPREAD)
-    (tmp_path / "aot.yaml").write_text("configurations: [{name: aot, doc: aot_eager, backend: aot_eager}]")
-    words = ("--mode", "training", "--config", "aot", "--config-file", "aot.yaml", "--store", "spread")
-    done = run(tmp_path, "spread.py", *words)
-    (row,) = rows_of(tmp_path / "spread").values()
-    assert row.status is Status.FAIL_ACCURACY, done.stderr
+    row = compiled_training(tmp_path, SPREAD)
+    assert row.status is Status.FAIL_ACCURACY, row
     assert row.reason.startswith("iteration0.grad.linear.bias: its distance from float64 is 2 of its RMS")
 
 

@@ -37,18 +37,14 @@ def observe(value: Any, prefix: str = "out", *, copy: bool = True) -> Observatio
 
 
 def zeros_and_none(expected: Observation, shown: Observation, kinds: tuple[str, ...]) -> set[str]:
-    """Return the paths, which begin as one of ``kinds``, of gradients of zeros that only one of both has.
+    """Return the paths, with prefixes in ``kinds``, of gradients of zeros that only one of both has.
 
     Compiled code gives zeros to a parameter of an unused output, and eager gives it no gradient. Both are
     equal, as for ``torch._dynamo.testing.collect_results``.
     """
-    odd = {path: expected.get(path, shown.get(path)) for path in expected.keys() ^ shown.keys()}
-    gradients = {path: leaf for path, leaf in odd.items() if path.startswith(kinds)}
-    return {
-        path
-        for path, leaf in gradients.items()
-        if isinstance(leaf, torch.Tensor) and not leaf.to_dense().any()
-    }
+    both = {**expected, **shown}
+    odd = (path for path in expected.keys() ^ shown.keys() if path.startswith(kinds))
+    return {path for path in odd if not both[path].to_dense().any()}
 
 
 def with_leaves_of(expected: Observation, shown: Observation, paths: Collection[str]) -> Observation:

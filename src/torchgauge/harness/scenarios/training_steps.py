@@ -13,6 +13,7 @@ ITERATIONS = 2
 TIMED = ("iteration0.loss", "iteration0.grad.", "iteration0.input_grad.")
 """Prefixes of the paths that an observation and the result of a timed step share."""
 GRADIENTS = tuple(f"iteration{n}.{kind}." for n in range(ITERATIONS) for kind in ("grad", "input_grad"))
+"""Prefixes of the paths of gradients."""
 STATE = ("parameter.", "buffer.")
 """Kinds of state whose changes an observation contains."""
 CHECKED_RATE = 1e-2

@@ -548,7 +548,7 @@ class GroupRun:
         self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
 
     def check_again(self, state: CaseState, later: str, earlier: int = 0) -> None:
-        """End ``state`` where it is wrong ``later``: that is what was timed.
+        """End ``state`` if one more observation is wrong; ``later`` tells when it is made.
 
         If upstream steps its TorchBench model, ``earlier`` steps of eager precede the observed step.
         """

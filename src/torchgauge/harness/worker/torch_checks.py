@@ -82,7 +82,7 @@ EXACT = 100.0
 SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
 LATER = 3.0
-"""Two observations of a later step and copies of the parameters need less memory than so many first ones."""
+"""Observations of a later step need at most so many times the memory of eager's first observation."""
 COMPARED = "compared_elements"
 """The fact that says how many numbers and texts of a run were compared."""
 

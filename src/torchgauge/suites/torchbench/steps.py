@@ -30,7 +30,7 @@ GRADIENT = "state.gradient."
 UPDATE = "state.update."
 """Prefix of the paths of updates."""
 NO_MOMENTS = (GRADIENT, "state.buffer.", "state.written.")
-"""Prefixes of the paths of what is neither an update nor of an optimizer."""
+"""Prefixes of the paths of what is neither an update nor state of an optimizer."""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
 
@@ -62,14 +62,14 @@ def settled(expected: Observation, shown: Observation) -> Observation:
     gradients. A missing gradient equals one of zeros, and the moments of its parameter are not compared.
     """
     zeros = zeros_and_none(expected, shown, (GRADIENT,))
-    of_zeros = {path for path in expected.keys() | shown.keys() if zeros and _gradient_of(path, zeros)}
-    moments = {path for path in of_zeros if not path.startswith((*NO_MOMENTS, UPDATE))}
+    others = (path for path in {**expected, **shown} if not path.startswith((*NO_MOMENTS, UPDATE)))
+    moments = {path for path in others if _gradient_of(path, zeros)}
     result = with_leaves_of(expected, shown, zeros | moments)
     gradients = [leaf for path, leaf in expected.items() if path.startswith(GRADIENT)]
     largest = max((float(leaf.abs().max()) for leaf in gradients if leaf.numel()), default=0.0)
     for path, value in expected.items():
-        counted = path.startswith((*NO_MOMENTS, "state.step."))
-        gradient = "" if counted else _gradient_of(path, expected)
+        derived = not path.startswith((*NO_MOMENTS, "state.step."))
+        gradient = _gradient_of(path, expected) if derived else ""
         values: Any = (value, shown.get(path))
         slopes: Any = (expected.get(gradient), shown.get(gradient))
         if _alike(*values) and _alike(*slopes):
@@ -269,12 +269,14 @@ class InvokeSteps:
         the step changes. Raises :class:`NotOfferedError` for a training step that changes nothing.
         """
         instance = self._instance(subject)
-        run, earlier = self.step(subject), self._step(subject, subject.module)
-        with _disable_current_modes():
+        run, former = self.step(subject), None
+        if subject.earlier:
+            eager = self._step(subject, subject.module)
             seed_all(dataclasses.replace(subject, seed=0))  # observations with other seeds begin alike
-            for _ in range(subject.earlier):
-                earlier()
-        former = instance.snapshot.trainable() if subject.earlier else None
+            with _disable_current_modes():
+                for _ in range(subject.earlier):
+                    eager()
+            former = instance.snapshot.trainable()
         seed_all(subject)
         with explained(self.facts), instance.snapshot.gradients() as gradients:
             returned = run()
