@@ -121,7 +121,7 @@ def _wander(result: Any) -> Any:
     import torch
 
     os.chdir("/")
-    torch.set_num_threads(torch.get_num_threads() + 1)
+    torch.set_num_threads(2 if torch.get_num_threads() == 1 else 1)
     return result
 
 

@@ -185,6 +185,7 @@ class GitHost:
             "ACT_ORIGINS": str(self.origins),
             "ACT_PAGES": str(self.pages),
             "ACT_STUB_PYTHON": sys.executable,
+            "BASH_ENV": str(STUBS / "wait_to_fail.bash"),
             "GITHUB_REPOSITORY": self.name,
             "GITHUB_REPOSITORY_OWNER": self.name.partition("/")[0],
             "GITHUB_RUN_ID": str(run),
