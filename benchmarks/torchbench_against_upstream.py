@@ -11,7 +11,8 @@ a line ends the script with 1, and so does a line that no disagreement of the mo
   as the row did.
 
 ``--rounds 6`` also times :data:`TIMED`, a launch of each side in turns: the 95 % intervals of the median
-overlap, or the case has its line in :data:`SLOWER`. Training compiles the module there, on both sides.
+overlap, or the case has its line in :data:`SLOWER`. Training compiles the module there, on both sides, and
+both keep freed memory, which torchgauge does by default (``docs/method.md``, Threads and allocator).
 
 Each launch is a line of ``records.jsonl`` in ``--out``: start the command again after an interruption.
 Prints Markdown. It takes hours: ``torchbench_against_upstream.py --torchbench PATH --rounds 6``.
@@ -44,7 +45,7 @@ from torchgauge.results.store import Store
 from torchgauge.suites.suite import ModelEntry
 
 SUITE, TIERS = "torchbench", {"smoke", "standard"}
-EAGER = "eager"
+EAGER, STATUS = "eager", "status"
 TESTS = {"inference": "eval", "training": "train"}
 BARE = Path(__file__).with_name("torchbench_bare.py")
 TIMED = (
@@ -85,6 +86,8 @@ UNKNOWN_SIZE = 150_000_000
 QUICK = ("--no-calibration", "--no-memory-probe", "--no-warm-compile", "--quiet-wait", "0")
 CHOSEN = ("OMP_", "GOMP_", "KMP_", "MKL_", "MALLOC_")
 """Beginnings of variables that would be no default."""
+STEADY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 32), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
+"""The allocator of both sides in rounds: with glibc's default, some steps fault all of their memory in."""
 NO_GRAPH = "dynamo captured no graph"
 """What the reason of a degraded row contains if no compiled code ran."""
 Key = tuple[str, str, str]
@@ -145,7 +148,7 @@ class Comparison:
         """Return how each configuration of ``torchgauge run`` ended."""
         unit = f"{turn} ours {entry.name} {mode}"
         if unit not in self.done:
-            self._keep(unit, self._run_torchgauge(entry, mode, seconds))
+            self._keep(unit, self._run_torchgauge(entry, mode, turn, seconds))
         return self.done[unit]
 
     def bare(self, entry: ModelEntry, key: Key, turn: str, seconds: float, part: str = "step") -> Ending:
@@ -153,7 +156,7 @@ class Comparison:
         _, mode, configuration = key
         unit = f"{turn} bare {entry.name} {mode} {configuration} {part}"
         if unit not in self.done:
-            self._keep(unit, {configuration: self._run_upstream(entry, mode, configuration, seconds, part)})
+            self._keep(unit, {configuration: self._run_upstream(entry, key, turn, seconds, part)})
         return self.done[unit][configuration]
 
     def _keep(self, unit: str, endings: Mapping[str, Ending]) -> None:
@@ -162,7 +165,7 @@ class Comparison:
             file.write(_line((unit, endings)))
         print(unit, *(f"{name}: {each.word}" for name, each in endings.items()), file=sys.stderr, flush=True)
 
-    def _run_torchgauge(self, entry: ModelEntry, mode: str, seconds: float) -> dict[str, Ending]:
+    def _run_torchgauge(self, entry: ModelEntry, mode: str, turn: str, seconds: float) -> dict[str, Ending]:
         given, store = self.settings, self.out / "store"
         shutil.rmtree(store, ignore_errors=True)
         words = [given.python, "-m", "torchgauge", "run", SUITE, "--models", entry.name, "--mode", mode]
@@ -183,25 +186,23 @@ class Comparison:
             "--compile-cache",
             str(self.out / "ours-compiled"),
         ]
-        limit_s = given.limit_s * (1 + len(given.configurations))
+        limit_s, env = given.limit_s * (1 + len(given.configurations)), _variables(turn)
         try:
             # 3: the machine failed a case, which is a word that agrees with nothing
-            ended = run_child(words, lambda _: _rows(store), good=(0, 1, 3), limit_s=limit_s, env=_defaults())
+            ended = run_child(words, lambda _: _rows(store), good=(0, 1, 3), limit_s=limit_s, env=env)
         except ChildFailure as failure:
             return dict.fromkeys(given.configurations, _failed(failure))
         rows = {row.case.configuration.name: _of_row(row) for row in ended.results}
         return {name: rows.get(name, Ending("no row")) for name in given.configurations}
 
-    def _run_upstream(
-        self, entry: ModelEntry, mode: str, configuration: str, seconds: float, part: str
-    ) -> Ending:
-        given = self.settings
+    def _run_upstream(self, entry: ModelEntry, key: Key, turn: str, seconds: float, part: str) -> Ending:
+        given, (_, mode, configuration) = self.settings, key
         words = [given.python, str(BARE), given.torchbench, entry.name, TESTS[mode], str(entry.batch[mode])]
         words += ["--seconds", str(seconds), "--threads", str(given.threads), "--part", part]
         words += ["--compiler", "" if configuration == EAGER else configuration]
         words += ["--memory-gib", f"{given.memory_gib:g}"]
         own = {"TORCHINDUCTOR_CACHE_DIR": str(self.out / "bare-compiled"), "PYTHONDONTWRITEBYTECODE": "1"}
-        options = {"given": json.dumps(entry.recipe), "limit_s": given.limit_s, "env": _defaults() | own}
+        options = {"given": json.dumps(entry.recipe), "limit_s": given.limit_s, "env": _variables(turn) | own}
         try:
             return _of_bare(run_child(words, json.loads, **options).results)
         except ChildFailure as failure:
@@ -218,9 +219,10 @@ def _line(record: tuple[str, Mapping[str, Ending]]) -> str:
     )
 
 
-def _defaults() -> dict[str, str]:
-    """Return the environment without what would choose threads, spinning or memory."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(CHOSEN)}
+def _variables(turn: str) -> dict[str, str]:
+    """Return the environment without what would choose threads, spinning or memory; rounds choose memory."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CHOSEN)}
+    return kept if turn == STATUS else kept | STEADY
 
 
 def _rows(store: Path) -> tuple[Result, ...]:
@@ -290,14 +292,14 @@ def statuses(comparison: Comparison, entries: Sequence[ModelEntry], modes: Seque
     """Run every case on both sides and yield what the statuses say."""
     for entry in entries:
         for mode in (mode for mode in modes if mode in entry.batch):
-            ours = comparison.ours(entry, mode, "status", 0.1)
+            ours = comparison.ours(entry, mode, STATUS, 0.1)
             for name in comparison.settings.configurations:
                 key = (entry.name, mode, name)
-                bare = comparison.bare(entry, key, "status", 0.1)
+                bare = comparison.bare(entry, key, STATUS, 0.1)
                 verdict = _verdict(bare, ours[name])
                 text = f"upstream {_told(bare)}; torchgauge {_told(ours[name])}"
                 if verdict == "disagree" and name != EAGER:
-                    module = comparison.bare(entry, key, "status", 0.1, part="module")
+                    module = comparison.bare(entry, key, STATUS, 0.1, part="module")
                     verdict = "module" if module.word == ours[name].word else verdict
                     text += f"; upstream with the module compiled {_told(module)}"
                 yield _explained(Judged(key, verdict, text), EXPLAINED)
