@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from act_runner import STUBS, ActRun, GitHost
+from act_runner import PROJECT, STUBS, ActRun, GitHost
 from source_tree import copy_source
 
 VERSION = "0.7.3rc1"
@@ -136,6 +136,7 @@ def test_a_rehearsal_builds_everything_and_publishes_nothing(publisher):
             assert f"{sdist.removesuffix('.tar.gz')}/pyproject.toml" in tar.getnames()
     with publisher.git_host.artifact("about") as archive:
         assert json.loads(archive.read("sbom.cdx.json"))["bomFormat"] == "CycloneDX"
-        assert archive.read("notes.md").startswith(b"### ")
+        notes = archive.read("notes.md").strip()
+        assert notes and notes in (PROJECT / "CHANGELOG.md").read_bytes()
     assert not publisher.published
     assert not (publisher.folder / "attestations").exists()
