@@ -67,7 +67,13 @@ UNTRAINED = (
     "upstream declares no training (DEFAULT_TRAIN_BSIZE is None), as torchgauge reads; "
     "its train() returns a NotImplementedError and raises none, so upstream's step does nothing"
 )
+COPIES = (
+    "checks keep copies of weights, gradients and optimizer state, with which the worker needs more memory "
+    "than the 14 GiB that it may have"
+)
 EXPLAINED: dict[str, str] = {
+    "hf_T5_* training inductor": COPIES,
+    "timm_vision_transformer_large training *": COPIES,
     "llama training *": UNTRAINED,
     "moondream training *": UNTRAINED,
     "pytorch_CycleGAN_and_pix2pix training *": "upstream downloads its images from a server of its company "

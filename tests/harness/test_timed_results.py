@@ -192,6 +192,37 @@ def test_state_of_low_precision_is_judged_by_float64_too(make_sandbox: Callable[
     assert {row.status for row in box.rows()} == {Status.PASS}, [row.reason for row in box.rows()]
 
 
+OVERFLOWS = """import torch
+
+class Overflows(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(16, 16)
+        self.register_buffer("scale", torch.ones(()))
+
+    def forward(self, x):
+        self.scale.mul_(1e10)
+        return self.layer(x) * self.scale
+
+def model():
+    return Overflows(), torch.randn(4, 16)
+"""
+
+
+def test_equal_infinities_of_later_steps_check_nothing(make_sandbox: Callable[[], Any]) -> None:
+    """From the fourth step on, eager's own results overflow: the row has a time and is no pass."""
+    box = make_sandbox()
+    file = box.store_path.with_name("overflows.py")
+    file.write_text(OVERFLOWS)
+    box.measure(str(file), "--device", "cpu", "--config", "eager,inductor", "--no-fallback-check")
+    rows = box.rows()
+    assert len(rows) == 2
+    for row in rows:
+        reason = str(dict(row.facts)["unchecked"])
+        assert (row.status, row.reason, row.counted) == (Status.PASS, "", False)
+        assert reason.startswith("eager returned NaN or infinity in ") and "(step " in reason
+
+
 def test_new_inputs_do_not_degrade_a_case(states: dict[str, Result]) -> None:
     """A program that is compiled anew for each value passes, and its time with new inputs says nothing."""
     row = states["chooses_by_value aot_eager"]

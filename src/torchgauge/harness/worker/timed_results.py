@@ -181,8 +181,11 @@ class TimedResults:
             return False
         self.compared += 1
         if repeats := problem is not None:
-            problem = checks.unequal(state, shown, checks.replayed(state, number, steps, whole=not exact))
-            self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
+            place = f"step {number + 1} of {steps}"
+            replayed = checks.replayed(state, number, steps, whole=not exact)
+            problem = checks.unequal(state, shown, replayed)
+            self._refuse(problem and (problem[0], f"{problem[1]} ({place})"))
+            checks.note_nonfinite(state, checks.of_a_step(replayed), place)
         self._right = shown
         return repeats
 

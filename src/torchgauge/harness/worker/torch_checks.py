@@ -179,9 +179,10 @@ class TorchChecks:
             if written := self._written(state):
                 return Cause.TOLERANCE, written
             verdict = self._promised(state, found, results, exactly=not repeated)
-            if verdict.ok:
-                return None
             earlier = self.observer.earlier
+            if verdict.ok:
+                self.note_nonfinite(state, eager.base, f"step {earlier + 1}")
+                return None
             if not earlier or self.repeats(eager, self.observer.observe()):
                 step = f" (step {earlier + 1})" if earlier else ""
                 return verdict.cause or Cause.TOLERANCE, verdict.detail + step
@@ -219,6 +220,15 @@ class TorchChecks:
     def of_a_step(self, shown: Observation, *, left: bool = False) -> Observation:
         """Return the part of ``shown`` that an observation and a timed step share, or what is ``left``."""
         return {path: leaf for path, leaf in shown.items() if path.startswith(self.scenario.TIMED) != left}
+
+    def note_nonfinite(self, state: CaseState, eager: Observation, step: str) -> None:
+        """Mark ``state`` unchecked if a later step of ``eager`` has NaNs or infinities that its first has not.
+
+        Compiled code that has them in the same places is not shown to be right.
+        """
+        if path := nonfinite(eager, self.eager):
+            reason = f"eager returned NaN or infinity in {path} ({step})"
+            state.facts.setdefault(Modifier.UNCHECKED.value, reason)
 
     def _truth_later(self, replayed: Observation) -> Observation:
         """Return float64 results of a later step of eager: those of the first, moved by as much as eager.
