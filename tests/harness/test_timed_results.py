@@ -220,7 +220,8 @@ def test_equal_infinities_of_later_steps_check_nothing(make_sandbox: Callable[[]
     for row in rows:
         reason = str(dict(row.facts)["unchecked"])
         assert (row.status, row.reason, row.counted) == (Status.PASS, "", False)
-        assert reason.startswith("eager returned NaN or infinity in ") and "(step " in reason
+        assert reason.startswith("eager returned NaN or infinity in ")
+        assert "(step " in reason
 
 
 def test_new_inputs_do_not_degrade_a_case(states: dict[str, Result]) -> None:

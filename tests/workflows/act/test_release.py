@@ -137,6 +137,7 @@ def test_a_rehearsal_builds_everything_and_publishes_nothing(publisher):
     with publisher.git_host.artifact("about") as archive:
         assert json.loads(archive.read("sbom.cdx.json"))["bomFormat"] == "CycloneDX"
         notes = archive.read("notes.md").strip()
-        assert notes and notes in (PROJECT / "CHANGELOG.md").read_bytes()
+        assert notes
+        assert notes in (PROJECT / "CHANGELOG.md").read_bytes()
     assert not publisher.published
     assert not (publisher.folder / "attestations").exists()
