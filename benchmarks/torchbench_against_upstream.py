@@ -11,7 +11,7 @@ a line ends the script with 1, and so does a line that no disagreement of the mo
   as the row did.
 
 ``--rounds 6`` also times :data:`TIMED`, a launch of each side in turns: the 95 % intervals of the median
-overlap, or the case has its line in :data:`SLOWER`. Training compiles the module there, on both sides, and
+overlap, or the case has its line in :data:`SLOWER`. Training compiles there what torchgauge compiles, and
 both keep freed memory, which torchgauge does by default (``docs/method.md``, Threads and allocator).
 
 Each launch is a line of ``records.jsonl`` in ``--out``: start the command again after an interruption.
@@ -72,6 +72,7 @@ COPIES = (
     "than the 14 GiB that it may have"
 )
 EXPLAINED: dict[str, str] = {
+    "hf_BigBird training inductor": COPIES,
     "hf_T5_* training inductor": COPIES,
     "timm_vision_transformer_large training *": COPIES,
     "llama training *": UNTRAINED,
@@ -334,7 +335,8 @@ def medians(
                 ours = comparison.ours(entry, mode, turn, given.seconds)
                 for name in names:
                     key = (entry.name, mode, name)
-                    part = "module" if mode == "training" else "step"
+                    whole = mode == "inference" or entry.recipe.get("compiled") == "step"
+                    part = "step" if whole else "module"
                     bare = comparison.bare(entry, key, turn, given.seconds, part)
                     pairs[name].append((bare, ours[name]))
             for name, launches in pairs.items():
