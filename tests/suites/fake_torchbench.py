@@ -323,6 +323,13 @@ MODELS = {
         super().__init__(test, device, 5, extra_args)
         self.batch_size = batch_size
 """,
+    "doubles": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model.double()
+        self.example_inputs = (self.example_inputs[0].double(),)
+""",
     "downloads": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):

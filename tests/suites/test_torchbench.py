@@ -42,6 +42,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "downloads": ("downloads", "inference", {}, 2),
     "halves": ("halves_the_batch", "inference", {}, 4),
     "ignores": ("ignores_the_batch", "inference", {}, 7),
+    "doubles": ("doubles", "inference", {}, 2),
     "returned": ("llama", "training", {}, 2),
     "rollout": ("rollout", "training", {}, 2),
     "no_batch": ("no_train_batch", "training", {}, 2),
@@ -177,8 +178,8 @@ def test_the_seed_is_ours_again(found: dict[str, dict[str, Any]]) -> None:
 
 
 @pytest.mark.torch
-def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, Any]]) -> None:
-    """Notes tell what was changed, by us or by upstream, and what upstream's own CI skips."""
+def test_what_differs_from_upstream_is_named(found: dict[str, dict[str, Any]]) -> None:
+    """Notes and facts name dropout, batch and dtype if they differ, and what upstream's own CI skips."""
     assert found["trained"]["dropout"] == [0.0]
     assert any("dropout is off" in note for note in found["trained"]["notes"])
     assert any("skips" in note for note in found["trained"]["notes"])
@@ -187,6 +188,7 @@ def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, A
     assert "upstream uses batch 2 instead of 4" in found["halves"]["notes"]
     ignored = "no input has size 7, the batch that the throughput counts"
     assert ignored in found["ignores"]["notes"]
+    assert found["doubles"]["facts"] == {"upstream_dtypes": "upstream's float64 is cast to the case's dtype"}
     assert not [note for note in found["plain"]["notes"] if "no input" in note]
 
 

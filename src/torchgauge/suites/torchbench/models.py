@@ -221,6 +221,8 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
         built.steps = ModuleSteps(facts)
         if beyond:
             built.facts["step"] = f"the module only: upstream's eval() also {beyond}{_share(recipe)}"
+        if dtypes := _cast_from(built, upstream.workload.dtype):
+            built.facts["upstream_dtypes"] = f"upstream's {dtypes} is cast to the case's dtype"
         return built
     if not upstream.workload.dtype.startswith(_FLOAT32):
         raise NotOfferedError(f"upstream's own step requires float32, not {upstream.workload.dtype}")
@@ -250,6 +252,18 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
     if isinstance(host.module, WholeStep):
         built.args, built.kwargs = (), {}
     return built
+
+
+def _cast_from(built: TorchBenchWorkload, dtype: str) -> str:
+    """Return the floating-point dtypes of upstream's inputs and parameters that are not float32, by name."""
+    from torchgauge.suites.leaves import nodes
+
+    if not dtype.startswith(_FLOAT32):
+        return ""
+    parts = [part for _, part in nodes((built.args, built.kwargs), "inputs")]
+    parts += getattr(built.module, "parameters", list)()
+    floating = {part.dtype for part in parts if getattr(part, "is_floating_point", bool)()}
+    return ", ".join(sorted({str(each).removeprefix("torch.") for each in floating} - {"float32"}))
 
 
 def _share(recipe: Mapping[str, Any]) -> str:
