@@ -31,11 +31,11 @@ SLOW_WINDOW = 2
 SLOW_BLOCKS = 40
 STEADY_TOLERANCE = 0.03
 BLOCK_S, BLOCK_SHARE = 0.01, 0.01
-"""Minimum seconds of a block, and the share of the measuring time that a block need not exceed.
+"""Minimum seconds of a block, or its share of the measuring time if that is less.
 
-State is restored before each block, so the first step finds other data in the caches, and an optimizer inside
-the model without its moments. In blocks of 2 ms, steps of 0.65 ms of such a model took 18 % longer than in a
-loop, and steps of another model 5 %.
+State is restored before each block, so its first step finds cold caches, and an optimizer inside the model
+without moments. In blocks of 2 ms, steps of 0.65 ms with such an optimizer took 18 % longer than in a loop,
+and steps of a convolutional network 5 %.
 """
 AHEAD_BLOCK_S = 0.03
 """Minimum seconds of a block on an asynchronous device. Its first kernel after a synchronisation starts late:

@@ -222,7 +222,7 @@ class TorchChecks:
         return {path: leaf for path, leaf in shown.items() if path.startswith(self.scenario.TIMED) != left}
 
     def note_nonfinite(self, state: CaseState, eager: Observation, step: str) -> None:
-        """Mark ``state`` unchecked if a later step of ``eager`` has NaNs or infinities, and its first none.
+        """Mark ``state`` unchecked if a later result of eager has NaNs or infinities, and its first none.
 
         Compiled code that has them in the same places is not shown to be right.
         """
