@@ -185,7 +185,7 @@ class TimedResults:
             replayed = checks.replayed(state, number, steps, whole=not exact)
             problem = checks.unequal(state, shown, replayed)
             self._refuse(problem and (problem[0], f"{problem[1]} ({place})"))
-            checks.note_nonfinite(state, checks.of_a_step(replayed), place)
+            checks.note_nonfinite(state, replayed, place)
         self._right = shown
         return repeats
 

@@ -222,11 +222,13 @@ class TorchChecks:
         return {path: leaf for path, leaf in shown.items() if path.startswith(self.scenario.TIMED) != left}
 
     def note_nonfinite(self, state: CaseState, eager: Observation, step: str) -> None:
-        """Mark ``state`` unchecked if a later result of eager has NaNs or infinities, and its first none.
+        """Mark ``state`` unchecked if a later result of eager has more NaNs and infinities than the first.
 
         Compiled code that has them in the same places is not shown to be right.
         """
-        if path := nonfinite(eager, self.eager):
+        shared = (path for path in eager if path in self.eager)
+        path = next((each for each in shared if _infinite(eager[each]) > _infinite(self.eager[each])), "")
+        if path:
             reason = f"eager returned NaN or infinity in {path} ({step})"
             state.facts.setdefault(Modifier.UNCHECKED.value, reason)
 
@@ -773,6 +775,12 @@ def _accuracy(reference: str, verdict: Verdict) -> Accuracy:
 def _finite(value: float | None) -> float | None:
     """``value`` where it is a number: a reference that overflowed has no distance."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def _infinite(leaf: Any) -> int:
+    """Return the number of NaNs and infinities."""
+    tensor = as_tensor(leaf)
+    return int((~tensor.isfinite()).sum()) if isinstance(tensor, torch.Tensor) else 0
 
 
 def _held_once(shown: Observation, first: Observation) -> Observation:
