@@ -140,7 +140,7 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
 BESIDE_A_NUMBER: Mapping[Modifier, str] = {
     Modifier.DEGRADED: "requested path did not run; not counted as a pass",
     Modifier.OTHER_MODEL: "not the declared model; excluded from passes and comparisons",
-    Modifier.UNCHECKED: "compared with no reference; excluded from passes and comparisons",
+    Modifier.UNCHECKED: "not shown to be correct; excluded from passes and comparisons",
     Modifier.FASTER_THAN_PEAK: "impossibly fast; excluded from means, claims, trends and comparisons",
     Modifier.UNSTEADY: "inexact time; excluded from means, claims, trends and comparisons",
     Modifier.FLAKY: "another attempt ended differently; not counted as a pass",

@@ -181,11 +181,10 @@ class TimedResults:
             return False
         self.compared += 1
         if repeats := problem is not None:
-            place = f"step {number + 1} of {steps}"
             replayed = checks.replayed(state, number, steps, whole=not exact)
             problem = checks.unequal(state, shown, replayed)
-            self._refuse(problem and (problem[0], f"{problem[1]} ({place})"))
-            checks.note_nonfinite(state, replayed, place)
+            self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
+            checks.note_nonfinite(state, replayed)
         self._right = shown
         return repeats
 

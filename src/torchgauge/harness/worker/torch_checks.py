@@ -179,10 +179,10 @@ class TorchChecks:
             if written := self._written(state):
                 return Cause.TOLERANCE, written
             verdict = self._promised(state, found, results, exactly=not repeated)
-            earlier = self.observer.earlier
             if verdict.ok:
-                self.note_nonfinite(state, eager.base, f"step {earlier + 1}")
+                self.note_nonfinite(state, eager.base)
                 return None
+            earlier = self.observer.earlier
             if not earlier or self.repeats(eager, self.observer.observe()):
                 step = f" (step {earlier + 1})" if earlier else ""
                 return verdict.cause or Cause.TOLERANCE, verdict.detail + step
@@ -221,7 +221,7 @@ class TorchChecks:
         """Return the part of ``shown`` that an observation and a timed step share, or what is ``left``."""
         return {path: leaf for path, leaf in shown.items() if path.startswith(self.scenario.TIMED) != left}
 
-    def note_nonfinite(self, state: CaseState, eager: Observation, step: str) -> None:
+    def note_nonfinite(self, state: CaseState, eager: Observation) -> None:
         """Mark ``state`` unchecked if a later result of eager has more NaNs and infinities than the first.
 
         Compiled code that has them in the same places is not shown to be right.
@@ -229,7 +229,7 @@ class TorchChecks:
         shared = (path for path in eager if path in self.eager)
         path = next((each for each in shared if _infinite(eager[each]) > _infinite(self.eager[each])), "")
         if path:
-            reason = f"eager returned NaN or infinity in {path} ({step})"
+            reason = f"eager returned NaN or infinity in {path} in a later step"
             state.facts.setdefault(Modifier.UNCHECKED.value, reason)
 
     def _truth_later(self, replayed: Observation) -> Observation:

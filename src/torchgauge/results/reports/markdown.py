@@ -52,7 +52,7 @@ _APART = (
     _Group("degraded", "Degraded passes", "not on the requested path", 0.9, "pass, but"),
     _Group("other_model", "Not the named model", "the suite built another model, so not a pass", 0.95,
            "the model", status=True),
-    _Group("unchecked", "Unchecked", "compared with no reference, so not a pass", 0.97, "unchecked, since"),
+    _Group("unchecked", "Unchecked", "not shown to be correct, so not a pass", 0.97, "unchecked, since"),
     _Group("unsteady", "Unsteady", "their step times are excluded from means and comparisons", 0.98,
            "unsteady, since"),
 )  # fmt: skip
