@@ -23,7 +23,6 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.ab.alternation import Alternation, RunBlock, steps_per_block
 from torchgauge.harness.ab.recorder import StepRecorder
 from torchgauge.harness.ab.side_run import WARMUP_S
-from torchgauge.harness.ab.wire import BLOCK_S
 from torchgauge.harness.worker.clock_watch import ClockWatch
 from torchgauge.harness.worker.series import Series
 from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
@@ -209,7 +208,7 @@ class _Comparing:
     def _recorder(self, call: Callable[[], Any]) -> tuple[StepRecorder, float]:
         """Warm ``call`` up; return what records it, and seconds of one call."""
         series = Series("call", call)
-        settings = replace(RunSettings(), min_block_s=BLOCK_S, warmup_budget_s=WARMUP_S)
+        settings = replace(RunSettings(), warmup_budget_s=WARMUP_S)
         warm_up(series, self.session, settings)
         seconds = time_block(call, series.inner, self.session).wall
         return StepRecorder(call, self.session), seconds

@@ -20,7 +20,7 @@ NOT_MEASURED = "not measured"
 OTHER_MODEL = "another model"
 """The word for a row of another model than its name, whatever its status."""
 UNCHECKED = "unchecked"
-"""The word for a pass whose result was compared with no reference."""
+"""The word for a pass whose result was not shown to be correct."""
 NOT_APPLICABLE = "not applicable"
 """What the reason of an ``unsupported`` check begins with where the question makes no sense on the device."""
 

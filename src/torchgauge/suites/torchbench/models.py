@@ -255,7 +255,7 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
 
 
 def _cast_from(built: TorchBenchWorkload, dtype: str) -> str:
-    """Return the floating-point dtypes of upstream's inputs and parameters that are not float32, by name."""
+    """Return the floating-point dtypes of upstream's that a case in float32 casts; empty for other cases."""
     from torchgauge.suites.leaves import nodes
 
     if not dtype.startswith(_FLOAT32):
