@@ -237,6 +237,56 @@ def test_equal_infinities_of_later_steps_check_nothing(make_sandbox: Callable[[]
         assert reason == ("eager returned NaN or infinity in out in a later step" if overflows else "")
 
 
+CHANGES = """import torch
+
+class Changes(torch.nn.Module):
+    def __init__(self, wrong, drops):
+        super().__init__()
+        self.layer, self.wrong, self.drops = torch.nn.Linear(16, 16), wrong, drops
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count += 1
+        result = self.layer(x)
+        if self.drops:
+            result = torch.nn.functional.dropout(result, 0.2)
+        result = result + 0.01 * self.count
+        if torch.compiler.is_compiling():
+            return torch.where(self.count == self.wrong, 1.05 * result, result)
+        return result
+
+def right():
+    return Changes(0, False), torch.randn(8, 16)
+
+def right_beside_draws():
+    return Changes(0, True), torch.randn(8, 16)
+
+def wrong_once():
+    return Changes(20, False), torch.randn(8, 16)
+
+def wrong_once_beside_draws():
+    return Changes(5, True), torch.randn(8, 16)
+"""
+
+
+def test_one_wrong_step_among_different_results_is_found(make_sandbox: Callable[[], Any]) -> None:
+    """Results that change from step to step, also by random numbers, are compared with eager's one by one."""
+    box = make_sandbox()
+    file = box.store_path.with_name("changes.py")
+    file.write_text(CHANGES)
+    words = (str(file), "--device", "cpu", "--store", str(box.store_path), "--no-fallback-check")
+    done = box.run("run", *words, *box.quick, "--config", "eager,aot_eager,inductor")
+    assert done.returncode == 1, done.stderr[-4000:]
+    rows = {f"{row.case.workload.model} {row.case.configuration.name}": row for row in box.rows()}
+    assert len(rows) == 12
+    for name, row in rows.items():
+        found = row.reason.removeprefix(LATER).startswith("out: largest error")
+        wrong = name.startswith("wrong") and not name.endswith(" eager")
+        assert (row.status is Status.FAIL_ACCURACY, found) == (wrong, wrong), (name, row.reason)
+        assert wrong or row.status is Status.PASS, (name, row.reason)
+        assert (f"(step {5 if 'draws' in name else 20} of " in row.reason) is wrong, (name, row.reason)
+
+
 def test_new_inputs_do_not_degrade_a_case(states: dict[str, Result]) -> None:
     """A program that is compiled anew for each value passes, and its time with new inputs says nothing."""
     row = states["chooses_by_value aot_eager"]

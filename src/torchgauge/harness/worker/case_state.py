@@ -31,7 +31,8 @@ class CaseState:
     """The state of one case of the group so far; ``changed`` lists its changes to the whole process.
 
     ``grows`` is a sentence about memory that the steps seem to keep, or empty. ``ours`` are reasons for being
-    degraded that checks with other inputs have caused.
+    degraded that checks with other inputs have caused. ``draws_as_eager`` is true if its code draws the
+    random numbers of eager.
     """
 
     planned: PlannedCase
@@ -42,6 +43,7 @@ class CaseState:
     degraded: list[str] = field(default_factory=list)
     accuracy: Accuracy | None = None
     ended: bool = False
+    draws_as_eager: bool = False
     grows: str = ""
     changed: list[str] = field(default_factory=list)
     outputs: tuple[OutputError, ...] = ()

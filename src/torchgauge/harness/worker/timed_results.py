@@ -15,6 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.harness.worker.contract import HELD
+from torchgauge.harness.worker.memory import tensor_bytes
 from torchgauge.harness.worker.other_inputs import Repetition
 from torchgauge.harness.worker.timing import time_block
 from torchgauge.harness.worker.verdicts import WrongResultError
@@ -34,6 +35,8 @@ ENOUGH = 30
 """Number of results of random steps that exclude wrong results in one step of ten."""
 FIRST_STEPS = 100
 """Maximum number of steps that are compared one by one before warm-up, within :data:`SHARE`."""
+KEPT = 64 << 20
+"""Maximum bytes of the results of steps that are compared together."""
 LEAST_S = 0.1
 """Seconds of CPU time that these first steps may always take."""
 LATE = 10.0
@@ -44,6 +47,24 @@ that end them, and their maximum wall time. Dynamo gives up after 8 compilations
 """
 MIDDLE = 6
 """Number of blocks before the first whole check, if timed steps have no result to compare."""
+
+
+class Limit:
+    """A limit of CPU time in ``seconds``, and of wall time in :data:`LATE` times as many."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._cpu_end, self._wall_end = time.process_time() + seconds, time.perf_counter() + LATE * seconds
+
+    @property
+    def rest_s(self) -> float:
+        """The seconds of CPU time that are left."""
+        return self._cpu_end - time.process_time()
+
+    @property
+    def reached(self) -> bool:
+        """Whether one of the limits is reached."""
+        return self.rest_s < 0.0 or time.perf_counter() > self._wall_end
 
 
 class TimedResults:
@@ -81,12 +102,14 @@ class TimedResults:
 
     def _compare_first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> int:
         """Return the number of steps that were run or observed."""
-        limit_s, checks = max(LEAST_S, SHARE * budget_s), self._checks
+        checks, before = self._checks, _compilations()
         checks.restore(whole=True)
         recorded = checks.recording(self._state)
-        cpu_end, wall_end = time.process_time() + limit_s, time.perf_counter() + LATE * limit_s
+        limit = Limit(max(LEAST_S, SHARE * budget_s))
         for number in range(FIRST_STEPS):
-            if time.process_time() > cpu_end or time.perf_counter() > wall_end:
+            if number == 1 and _compilations() > before:  # to compile again is no comparison
+                limit = Limit(limit.seconds)
+            if limit.reached:
                 return number
             if self._observes:
                 self._observe(number)
@@ -96,15 +119,35 @@ class TimedResults:
             self._refuse_computed(returned)
             shown = checks.timed_result(self._state, returned)
             if shown is None:
-                self._observes = self._state.planned.case.configuration.compiled
-                over = not self._observes
-            else:
-                over = self._compare(shown, number, number + 1, exact=True) or (
-                    number >= HELD and self._compare_contract(recorded, returned, number)
-                )
-            if over:
-                return number + 1
+                if not self._state.planned.case.configuration.compiled:
+                    return 1
+                self._observes = True
+            elif self._compare(shown, number, number + 1, exact=True) or (
+                number >= HELD and self._compare_contract(recorded, returned, number)
+            ):
+                return max(number + 1, self._compare_with_eager(step, note, Limit(limit.rest_s / 4.0)))
         return FIRST_STEPS
+
+    def _compare_with_eager(self, step: Callable[[], Any], note: Callable[[], Any], limit: Limit) -> int:
+        """Compare results that change from step to step with eager's; return the number of steps.
+
+        The steps begin again from the first state, and eager takes as many. Only those before eager's count
+        for the ``limit``.
+        """
+        checks, found, size = self._checks, list[Observation](), 0
+        checks.restore(whole=True)
+        while len(found) < FIRST_STEPS and size < KEPT and not limit.reached:
+            note()
+            found.append(_copied(checks.timed_result(self._state, step()) or {}))
+            size += tensor_bytes(found[-1])
+        checks.restore(whole=True)
+        eager, show = checks.step(checks.subject.module), checks.scenario.timed_result
+        expected = [_copied(show(checks.subject, eager())) for _ in found]
+        checks.restore(whole=True)
+        for number, pair in enumerate(zip(found, expected, strict=True)):
+            self._judge_replayed(*pair, number, len(found))
+        self.compared += len(found)
+        return len(found)
 
     def _observe(self, number: int) -> None:
         """Judge an observation, of step ``number`` if upstream steps its TorchBench model."""
@@ -148,7 +191,7 @@ class TimedResults:
             if checks.others is not None and inputs.renew(checks.others.seed, half=True):
                 returned = time_block(series.step, 1, checks.session).result
                 shown = checks.of_a_step(checks.timed_result(state, returned) or {})
-                checks.others.timed[state.key] = {path: to_host(leaf) for path, leaf in shown.items()}
+                checks.others.timed[state.key] = _copied(shown)
 
     def facts(self) -> dict[str, Scalar]:
         """Return the number of compared results, and the rate of wrong steps that they exclude at 95 %.
@@ -172,7 +215,7 @@ class TimedResults:
             self.compared += 1
             return False
         checks, state = self._checks, self._state
-        shown = {path: to_host(leaf) for path, leaf in shown.items()}
+        shown = _copied(shown)
         moved = not exact and checks.moved()  # before eager runs again with other rounding
         problem = checks.unequal(state, shown)
         if problem is not None and moved:
@@ -182,11 +225,15 @@ class TimedResults:
         self.compared += 1
         if repeats := problem is not None:
             replayed = checks.replayed(state, number, steps, whole=not exact)
-            problem = checks.unequal(state, shown, replayed)
-            self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
-            checks.note_nonfinite(state, replayed)
+            self._judge_replayed(shown, replayed, number, steps)
         self._right = shown
         return repeats
+
+    def _judge_replayed(self, shown: Observation, replayed: Observation, number: int, steps: int) -> None:
+        """Judge the result ``shown`` of step ``number`` of ``steps`` by the one of eager."""
+        problem = self._checks.unequal(self._state, shown, replayed)
+        self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
+        self._checks.note_nonfinite(self._state, replayed)
 
     def _refuse_computed(self, returned: Any) -> None:
         """Raise :class:`WrongResultError` for a lazy result, unless eager's is lazy too."""
@@ -209,6 +256,11 @@ class TimedResults:
         if problem is not None:
             self._checks.restore(whole=True)
             raise WrongResultError(problem[0], f"correct before timing, wrong while timed: {problem[1]}")
+
+
+def _copied(shown: Observation) -> Observation:
+    """Return a copy of ``shown``: a leaf may be live state."""
+    return {path: to_host(leaf) for path, leaf in shown.items()}
 
 
 def _equal(one: Observation, other: Observation) -> bool:

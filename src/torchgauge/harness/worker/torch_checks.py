@@ -238,7 +238,7 @@ class TorchChecks:
         The error of eager is then that of its first step.
         """
         found: Observation = {}
-        fp64 = self.reference.fp64 or {}
+        fp64 = {} if self.random else self.reference.fp64 or {}
         for path, value in replayed.items():
             first = path if path in fp64 else path.replace(f"{AFTER}.", "iteration0.", 1)
             leaves = [as_tensor(leaf) for leaf in (fp64.get(first), self.eager.get(first), value)]
@@ -298,8 +298,9 @@ class TorchChecks:
         With ``whole``, it contains the state that changed since the last :meth:`restore`.
         """
         show = getattr(self.scenario, "timed_result", None)
-        if show is None or (self.random and state.planned.case.configuration.compiled):
-            return None  # its steps may draw other random numbers than eager's
+        compiled = state.planned.case.configuration.compiled
+        if show is None or (self.random and compiled and not state.draws_as_eager):
+            return None
         shown: Observation | None = show(self.with_call(state.prepared.call), returned)
         if shown is None or not whole or self.observer is None:
             return shown
@@ -560,11 +561,8 @@ class TorchChecks:
         results: Callable[..., EagerResults],
         rule: Callable[[Any, Any, Any], Any] | None = None,
     ) -> Verdict:
-        """Judge what ``states`` show; mark them unchecked if other random numbers explain the difference.
-
-        If the host's generator ends in the state in which eager leaves it, both drew the same numbers.
-        """
-        equal = self.draws.look() and torch.equal(self.left, self.ended)
+        """Judge what ``states`` show; mark them unchecked if other random numbers explain the difference."""
+        equal = self._drew_as_eager()
         drawn = all(DRAWN in state.facts for state in states)
         verdict = self._compare(results(drawn=drawn), expected, found, tolerance, rule)
         if not verdict.ok and self.random and rule is None and not drawn and not equal:
@@ -579,6 +577,10 @@ class TorchChecks:
         for state in states if not drawn else ():
             state.facts.update(verdict.facts)
         return verdict
+
+    def _drew_as_eager(self) -> bool:
+        """Return whether the last observation left the host's generator in the state in which eager does."""
+        return self.draws.look() and torch.equal(self.left, self.ended)
 
     def _ignores_seeds(self, states: Sequence[CaseState], found: Observation) -> bool:
         """Return whether compiled code gives the result ``found`` for another seed too."""
@@ -674,7 +676,7 @@ class TorchChecks:
     def _judge_drawing(self, state: CaseState, backend: Backend, session: BackendSession) -> None:
         """Compile once more with ``fallback_random``, under which inductor draws as eager, and compare.
 
-        PyTorch's own runner does so. The timed code is compiled later, without this option.
+        Results of its first steps are compared too. The timed code is compiled later, without this option.
         """
         from torch._inductor import config
 
@@ -682,6 +684,10 @@ class TorchChecks:
         configuration = state.planned.case.configuration
         with config.patch(fallback_random=True):
             self._judge(state, partial(prepare, backend, self.subject, configuration, apart))
+            if (results := self.results(state)) is not None and state.draws_as_eager:
+                with self.run_.running(state), self.run_.observed(state):
+                    step = self.step(state.prepared.call)
+                    results.first_steps(step, lambda: None, self.settings.measure_budget_s)
             state.prepared.close()
         state.facts[DRAWN] = "checked with inductor's fallback_random, which draws as eager; timed without it"
 
@@ -701,6 +707,7 @@ class TorchChecks:
                     with run.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
                         found = self.observer.observe(state.prepared.call)
                     self.left = torch.get_rng_state()
+                    state.draws_as_eager = self._drew_as_eager()
                     self.observer.repeat(state.prepared.call)
             except NotRunError as error:
                 state.prepared.judged()
