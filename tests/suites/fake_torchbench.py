@@ -605,7 +605,19 @@ class Noisy(torch.nn.Module):
         super().train()
         self.scheduler.step()
 """,
-    **dict.fromkeys(("maml", "fixed_module"), HEAD + NO_PLACE),
+    "fixed_module": HEAD + NO_PLACE,
+    "maml": HEAD
+    + NO_PLACE
+    + """
+    compiled = staticmethod(torch.compiler.is_compiling)  # dynamo compiles each frame that names torch
+
+    def train(self):
+        model = self.model  # dynamo goes on after the graph break only with a module at hand
+        self.optimizer.zero_grad()
+        share = 3.0 if self.compiled() else 1.0  # wrong if this method is compiled
+        (share * model(*self.example_inputs).square().sum()).backward()
+        self.optimizer.step()
+""",
     "dcgan": HEAD
     + """
     def set_module(self, module):

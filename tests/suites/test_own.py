@@ -194,6 +194,26 @@ def spread():
 def loss(output, x):
     return output.square().sum()
 """
+OWN_STEP = """
+import torch
+
+class Step(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(8, 8)
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), 1e-3)
+
+    def forward(self, x):
+        with torch.enable_grad():
+            loss = self.net(x).square().mean()
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        return loss.detach()
+
+def step():
+    return Step(), torch.randn(4, 8)
+"""
 UNTRAINABLE = """
 import torch
 
@@ -432,11 +452,11 @@ def test_what_a_file_does_wrong_as_a_whole_is_told_with_its_name(tmp_path: Path)
     assert said in told["untrainable.py frozen"]
 
 
-def compiled_training(folder: Path, source: str) -> Result:
-    """Return the row of the only model in ``source``, trained with aot_eager."""
+def compiled(folder: Path, source: str, mode: str) -> Result:
+    """Return the row of the only model in ``source`` with aot_eager."""
     (folder / "mine.py").write_text(source)
     (folder / "aot.yaml").write_text("configurations: [{name: aot, doc: aot_eager, backend: aot_eager}]")
-    words = ("--mode", "training", "--config", "aot", "--config-file", "aot.yaml", "--store", "rows")
+    words = ("--mode", mode, "--config", "aot", "--config-file", "aot.yaml", "--store", "rows")
     done = run(folder, "mine.py", *words)
     rows = rows_of(folder / "rows")
     assert len(rows) == 1, done.stderr
@@ -445,15 +465,23 @@ def compiled_training(folder: Path, source: str) -> Result:
 
 def test_an_output_that_the_loss_leaves_out_is_no_fault(tmp_path: Path) -> None:
     """Compiled code gives its parameters gradients of zeros, and eager gives them none."""
-    row = compiled_training(tmp_path, TWO_OUTPUTS)
+    row = compiled(tmp_path, TWO_OUTPUTS, "training")
     assert row.status is Status.PASS, row.reason
 
 
 def test_a_wrong_gradient_beside_much_larger_ones_is_found(tmp_path: Path) -> None:
     """Compiled code negates gradients of 1e-4: the rounding of a sum is that of its own terms."""
-    row = compiled_training(tmp_path, SPREAD)
+    row = compiled(tmp_path, SPREAD, "training")
     assert row.status is Status.FAIL_ACCURACY, row
     assert row.reason.startswith("iteration0.grad.linear.bias: its distance from float64 is 2 of its RMS")
+
+
+def test_the_optimizer_of_a_step_of_ones_own_is_compiled(tmp_path: Path) -> None:
+    """Restoring its state does not compile it anew each time, which would reach dynamo's limit."""
+    row = compiled(tmp_path, OWN_STEP, "inference")
+    recompiles = {each.metric: each.samples for each in row.measurements}["recompiles"]
+    assert (row.status, row.reason, row.degraded) == (Status.PASS, "", "")
+    assert recompiles == (0.0,), dict(row.facts)
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path, typed: Any) -> None:

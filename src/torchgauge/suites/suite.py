@@ -210,6 +210,10 @@ class BuiltWorkload:
 
         return placed(self.module, self.args, self.kwargs, device, dtype, apart=apart)
 
+    def compiled(self, subject: Any) -> Any:
+        """Return what ``torch.compile`` gets for ``subject``: its module."""
+        return subject.module
+
     def least_calls(self, subject: Any) -> float:
         """Return the least calls of the module in a step of eager, as a share of those in the first step."""
         return 1.0

@@ -139,7 +139,9 @@ def test_rounds_interleave_in_random_order() -> None:
         return seen
 
     first = order(0)
-    rounds = ["".join(first[n : n + 3]) for n in range(0, len(first), 3)]
+    assert first[3::2] == first[4::2]  # from the second round on, each block begins with an untimed step
+    blocks = first[:3] + first[3::2]
+    rounds = ["".join(blocks[n : n + 3]) for n in range(0, len(blocks), 3)]
     assert all(sorted(each) == list("abc") for each in rounds)
     assert len(set(rounds)) > 2
     assert order(0) == first
@@ -160,6 +162,20 @@ def test_measuring_says_why_it_stopped(changes, reason, blocks) -> None:
     assert len(one.wall) == blocks == len(one.cpu) == len(one.device)
 
 
+@pytest.mark.parametrize(("step_s", "lead"), [(0.0, 1), (0.06, 0)])
+def test_a_short_block_begins_with_an_untimed_step(step_s: float, lead: int) -> None:
+    """It runs before the block is synchronised and timed; a long block needs none."""
+    session = Listener()
+
+    def step() -> None:
+        session.heard.append("step")
+        time.sleep(step_s)
+
+    measure([series(step=step)], session, replace(SETTINGS, max_blocks=3, precision_target=1e-12))
+    block = ["sync", "step", "sync"]
+    assert session.heard == block + 2 * (lead * ["step"] + block)
+
+
 def test_precision_ends_the_rounds() -> None:
     """A target that anything meets is met at the first checks, long before the budget or the most blocks."""
     one = series(step=lambda: time.sleep(0.001))
@@ -174,7 +190,7 @@ def test_a_series_that_raises_leaves_the_others_alone() -> None:
 
     def step() -> None:
         calls.append(None)
-        if len(calls) > 2:
+        if len(calls) > 3:  # one block of one step, and one after an untimed step
             raise ValueError("once too often")
 
     good, bad = series("good"), series("bad", step)

@@ -32,9 +32,10 @@ BACKEND = _Compile(
 def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
     """The compiled module, its first call made."""
     settings = dict(configuration.options)
+    whole = subject.built.compiled(subject) if subject.built is not None else subject.module
     return CompileStage(
         lambda: compilation.compiled(
-            compilation.own_frame(subject.module) if session.foreign else subject.module, configuration
+            compilation.own_frame(subject.module) if session.foreign else whole, configuration
         ),
         configuration,
         session,

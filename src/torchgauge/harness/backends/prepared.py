@@ -160,7 +160,11 @@ class Entries:
         self.skipped: Callable[[], int] = int
 
     def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that counts itself and runs ``call``."""
+        """Return a function that counts itself and runs ``call``, without dynamo's own wrapper of it.
+
+        Dynamo wraps the result again.
+        """
+        call = getattr(call, "_torchdynamo_orig_callable", call)
 
         def entered(*args: Any, **kwargs: Any) -> Any:
             self.count += 1

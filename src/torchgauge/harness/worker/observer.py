@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,7 +61,10 @@ class Observer:
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         copies = subject.built.copies(subject) if subject.built is not None else None
-        self._snapshot = Snapshot(self._live, subject.module, weights=weights, copies=copies)
+        keep = partial(Snapshot, self._live, subject.module, weights=weights, copies=copies)
+        self._snapshot = keep()
+        if getattr(subject.built, "wrappable", True) and self._snapshot.fill_optimizers(self._forward):
+            self._snapshot = keep()
         self._own = tuple(f"{AFTER}.{kind}" for kind in getattr(scenario, "STATE", ()))
         moves = self._own or not getattr(subject.built, "wrappable", True)
         self._moving = {path for path in self._snapshot.tensors if moves and path.startswith(PARAMETER)}
@@ -70,6 +74,10 @@ class Observer:
         self._settled, self._runners, self._called = False, {""}, False
         self._odd: set[str] = set()
         self._recorded: Recorded | None = None
+
+    def _forward(self) -> None:
+        seed_all(self.subject)
+        self.subject.forward()
 
     def observe(
         self, call: Callable[..., Any] | None = None, later: int = 0, *, other: int | None = None

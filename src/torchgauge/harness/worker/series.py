@@ -29,7 +29,7 @@ class Block:
 
     ``throttled`` is why the device had lowered its clock at its end. ``span`` is what events showed of the
     whole block with its bounds, ``late`` how many seconds the device needed beyond it where that was looked
-    at. ``result`` is what step number ``kept`` of the block returned, until it is judged.
+    at. ``result`` is what step number ``kept`` of all its steps returned, until it is judged.
     """
 
     wall: float
@@ -52,6 +52,7 @@ class Series:
     compiles nothing the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the
     last ``steps`` calls were the block of round ``number`` (others warm up, settle after a pause, or are
     profiled).
+    A block has ``inner`` timed steps after ``lead`` untimed ones.
     ``growth`` contains, by metric, the bytes per step that each block kept. ``keeps`` says that steps of the
     warm-up kept memory to its end.
     ``closer`` waits for what a block computes, where the device may lag behind the host; ``late`` has the
@@ -66,6 +67,7 @@ class Series:
     results: TimedResults | None = None
     settled: bool = False
     inner: int = 1
+    lead: int = 0
     warmup: str = ""
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -108,7 +110,7 @@ class Series:
         """Judge the result that ``block`` holds; what that raises is the failure of this series."""
         try:
             if self.results is not None:
-                self.results.judge(block.result, block.kept, self.inner, block.wall * self.inner)
+                self.results.judge(block.result, block.kept, self.lead + self.inner, block.wall * self.inner)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.failed = error
 

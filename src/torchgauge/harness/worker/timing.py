@@ -33,13 +33,14 @@ STEADY_TOLERANCE = 0.03
 BLOCK_S, BLOCK_SHARE = 0.01, 0.01
 """Minimum seconds of a block, or its share of the measuring time if that is less.
 
-State is restored before each block, so its first step finds cold caches, and an optimizer inside the model
-without moments. In blocks of 2 ms, steps of 0.65 ms with such an optimizer took 18 % longer than in a loop,
-and steps of a convolutional network 5 %.
+State is restored before each block, so its first steps find cold caches. In blocks of 2 ms, steps of 0.65 ms
+took 18 % longer than in a loop, and steps of a convolutional network 5 %.
 """
 AHEAD_BLOCK_S = 0.03
 """Minimum seconds of a block on an asynchronous device. Its first kernel after a synchronisation starts late:
 by 30 to 80 microseconds on an H100, which are up to 4 % of a block of 2 ms."""
+LEAD_S = 0.05
+"""Blocks that are shorter, in seconds, begin with an untimed step, which fills the caches."""
 SETTLING_S = 0.05
 """How long blocks are no samples after a pause: the caches are others', and a core that slept is slower."""
 
@@ -285,9 +286,12 @@ def _sample(
         long = bool(series.wall) and series.wall[-1] * series.inner > LONG_BLOCK_S
         closer = series.closer if long else None
         kept = series.inner - 1 if closer is not None else order.randrange(series.inner)
-        with series.observed(series.inner):
+        series.lead = int(bool(series.wall) and series.wall[-1] * series.inner < LEAD_S)
+        with series.observed(series.lead + series.inner):
+            if series.lead:
+                series.step()
             block = time_block(series.step, series.inner, session, timer, closer, kept)
-        return replace(block, kept=kept, throttled=getattr(session, "throttled_for", str)())
+        return replace(block, kept=series.lead + kept, throttled=getattr(session, "throttled_for", str)())
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
         series.failed = error
         RANKS.leave()

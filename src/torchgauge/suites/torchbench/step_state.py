@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -202,6 +202,21 @@ class Snapshot:
             for group, values in zip(optimizer.param_groups, groups):  # noqa: B905  groups may have been added
                 group.update(values)
 
+    def fill_optimizers(self, step: Callable[[], Any]) -> bool:
+        """Let ``step`` fill the state of optimizers that hold none; return whether it has done so.
+
+        All else is restored. Dynamo compiles the step of an empty optimizer anew each time, up to its limit.
+        """
+        empty = [optimizer for optimizer, *_ in self._optimizers if not optimizer.state]
+        if not empty:
+            return False
+        step()
+        states = [dict(optimizer.state) for optimizer in empty]
+        self.restore()
+        for optimizer, state in zip(empty, states, strict=True):
+            optimizer.state.update(state)
+        return any(states)
+
     def touched(self) -> list[str]:
         """Return the paths of tensors that PyTorch has written since they were restored."""
         return [
@@ -346,19 +361,22 @@ class Snapshot:
 
     @contextmanager
     def gradients(self) -> Iterator[dict[torch.Tensor, torch.Tensor]]:
-        """Keep each gradient as its optimizer's last step takes it: many models clear it afterwards."""
+        """Keep each gradient that a backward pass has computed: many models clear it at the end of a step.
+
+        Hooks of optimizers would be seen by dynamo, which then compiles other code than it does without them.
+        """
         kept: dict[torch.Tensor, torch.Tensor] = {}
 
-        def keep(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-            tensors = [each for group in optimizer.param_groups for each in group["params"]]
-            kept.update({each: each.grad.detach().clone() for each in tensors if each.grad is not None})
+        def keep(tensor: torch.Tensor) -> None:
+            if tensor.grad is not None:
+                kept[tensor] = tensor.grad.detach().clone()
 
         if "torch._dynamo" in sys.modules:  # else a step that is compiled whole enters code that only we add
             keep = torch.compiler.disable(keep)
         with ExitStack() as hooks:
-            for optimizer, *_ in self._optimizers:
-                if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # else it steps another one, met as well
-                    hooks.callback(optimizer.register_step_pre_hook(keep).remove)
+            for _, tensor in self.parameters():
+                if tensor.requires_grad and tensor.is_leaf:
+                    hooks.callback(tensor.register_post_accumulate_grad_hook(keep).remove)
             yield kept
 
     def changed(self) -> bool:

@@ -127,6 +127,13 @@ class TorchBenchWorkload(BuiltWorkload):
         """Return, by the ids of tensors, the copies from which upstream's own steps restore them."""
         return self.steps.copies(subject) if isinstance(self.steps, InvokeSteps) else {}
 
+    def compiled(self, subject: Any) -> Any:
+        """Return the module; the method itself where it is compiled whole.
+
+        Inside of a module, dynamo leaves the rest of the method to eager after a graph break.
+        """
+        return subject.module.method if isinstance(subject.module, WholeStep) else subject.module
+
     def least_calls(self, subject: Any) -> float:
         """Return the least calls of the module in a step of eager, as a share of those in the first step."""
         own = isinstance(self.steps, InvokeSteps)
@@ -163,11 +170,11 @@ class WholeStep(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, model: Any, module: Any, test: str) -> None:
         super().__init__()
-        self.module, self.test, self.run = module, test, getattr(model, test)
+        self.module, self.test, self.method = module, test, getattr(model, test)
 
     def forward(self) -> Any:
         """Run the method."""
-        return self.run()
+        return self.method()
 
 
 class Called(torch.nn.Module):  # type: ignore[misc]
