@@ -72,6 +72,7 @@ COPIES = (
     "than the 14 GiB that it may have"
 )
 EXPLAINED: dict[str, str] = {
+    "demucs training inductor": COPIES,
     "hf_BigBird training inductor": COPIES,
     "hf_T5_* training inductor": COPIES,
     "timm_vision_transformer_large training *": COPIES,
