@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -129,25 +130,29 @@ class TimedResults:
         return FIRST_STEPS
 
     def _compare_with_eager(self, step: Callable[[], Any], note: Callable[[], Any], limit: Limit) -> int:
-        """Compare results that change from step to step with eager's; return the number of steps.
+        """Compare results that change from step to step with eager's, and the state left by the last.
 
-        The steps begin again from the first state, and eager takes as many. Only those before eager's count
-        for the ``limit``.
+        Return the number of steps. They begin again from the first state, and eager takes as many. Only those
+        before eager's count for the ``limit``.
         """
-        checks, found, size = self._checks, list[Observation](), 0
+        checks, state, found, size = self._checks, self._state, list[Observation](), 0
         checks.restore(whole=True)
-        while len(found) < FIRST_STEPS and size < KEPT and not limit.reached:
+        while not found or (len(found) < FIRST_STEPS and size < KEPT and not limit.reached):
             note()
-            found.append(_copied(checks.timed_result(self._state, step()) or {}))
+            found.append(_copied(checks.timed_result(state, step()) or {}))
             size += tensor_bytes(found[-1])
+        found[-1] |= checks.left_by(state)
         checks.restore(whole=True)
         eager, show = checks.step(checks.subject.module), checks.scenario.timed_result
         expected = [_copied(show(checks.subject, eager())) for _ in found]
+        expected[-1] |= checks.left_by(state)
         checks.restore(whole=True)
-        for number, pair in enumerate(zip(found, expected, strict=True)):
-            self._judge_replayed(*pair, number, len(found))
-        self.compared += len(found)
-        return len(found)
+        count = len(found)
+        for number, pair in enumerate(zip(found, expected, strict=True), 1):
+            again = partial(checks.replayed, state, number - 1, number, whole=number == count)
+            self._judge_replayed(*pair, again, f"step {number} of {count}")
+        self.compared += count
+        return count
 
     def _observe(self, number: int) -> None:
         """Judge an observation, of step ``number`` if upstream steps its TorchBench model."""
@@ -224,15 +229,17 @@ class TimedResults:
             return False
         self.compared += 1
         if repeats := problem is not None:
-            replayed = checks.replayed(state, number, steps, whole=not exact)
-            self._judge_replayed(shown, replayed, number, steps)
+            again = partial(checks.replayed, state, number, steps, whole=not exact)
+            self._judge_replayed(shown, again(), again, f"step {number + 1} of {steps}")
         self._right = shown
         return repeats
 
-    def _judge_replayed(self, shown: Observation, replayed: Observation, number: int, steps: int) -> None:
-        """Judge the result ``shown`` of step ``number`` of ``steps`` by the one of eager."""
-        problem = self._checks.unequal(self._state, shown, replayed)
-        self._refuse(problem and (problem[0], f"{problem[1]} (step {number + 1} of {steps})"))
+    def _judge_replayed(
+        self, shown: Observation, replayed: Observation, again: Callable[[], Observation], step: str
+    ) -> None:
+        """Judge the result ``shown`` of a ``step`` by eager's, which ``again`` computes once more."""
+        problem = self._checks.unequal(self._state, shown, replayed, again)
+        self._refuse(problem and (problem[0], f"{problem[1]} ({step})"))
         self._checks.note_nonfinite(self._state, replayed)
 
     def _refuse_computed(self, returned: Any) -> None:

@@ -191,15 +191,22 @@ class TorchChecks:
         return self.again(state)
 
     def unequal(
-        self, state: CaseState, found: Observation, replayed: Observation | None = None
+        self,
+        state: CaseState,
+        found: Observation,
+        replayed: Observation | None = None,
+        again: Callable[[], Observation] | None = None,
     ) -> tuple[Cause, str] | None:
         """Return how a timed result of ``state`` differs from eager's first one, or from a ``replayed`` one.
 
-        Only a comparison with ``replayed`` may run eager again with other rounding. Values are judged like
-        those of an observation. State that is left after the steps may pass by the tolerance alone.
+        If compiled code is judged, ``again`` replays the steps with other rounding, which grows with their
+        number. Values are judged like those of an observation. State that is left after the steps may pass by
+        the tolerance alone.
         """
         compiled = state.planned.case.configuration.compiled
         results = self.eager_results(repeated=not compiled)
+        if replayed is not None and again is not None and compiled:
+            results = EagerResults(partial(rounded_otherwise, again), replayed)
         results.runs_more = replayed is not None
         tolerance, rule = state.planned.tolerance, state.prepared.rule
         compared = partial(self._compare, results, tolerance=tolerance, rule=rule, whole=False)
@@ -302,9 +309,11 @@ class TorchChecks:
         if show is None or (self.random and compiled and not state.draws_as_eager):
             return None
         shown: Observation | None = show(self.with_call(state.prepared.call), returned)
-        if shown is None or not whole or self.observer is None:
-            return shown
-        return {**shown, **self._kept(state, self.observer.left())}
+        return shown if shown is None or not whole else {**shown, **self.left_by(state)}
+
+    def left_by(self, state: CaseState) -> Observation:
+        """Return the state that the steps since :meth:`restore` changed, of ``state`` or of eager."""
+        return self._kept(state, self.observer.left()) if self.observer is not None else {}
 
     def left_to_compute(self, returned: Any) -> str:
         """Return the first lazy part of a timed result that eager's results do not have; else empty."""
@@ -323,7 +332,7 @@ class TorchChecks:
             returned = step()
             kept = returned if count == number else kept
         shown: Observation = self.scenario.timed_result(self.subject, kept)
-        left = self._kept(state, self.observer.left()) if whole and self.observer is not None else {}
+        left = self.left_by(state) if whole else {}
         copied = {path: to_host(leaf) for path, leaf in shown.items()}  # a leaf may be live state
         self.restore(whole=True)
         return {**copied, **left}

@@ -205,7 +205,8 @@ class Snapshot:
     def fill_optimizers(self, step: Callable[[], Any]) -> bool:
         """Let ``step`` fill the state of optimizers that hold none; return whether it has done so.
 
-        All else is restored. Dynamo compiles the step of an empty optimizer anew each time, up to its limit.
+        All else is restored, and state that holds other things than tensors and numbers is left empty. Dynamo
+        compiles the step of an empty optimizer anew each time, up to its limit.
         """
         empty = [optimizer for optimizer, *_ in self._optimizers if not optimizer.state]
         if not empty:
@@ -214,8 +215,10 @@ class Snapshot:
         states = [dict(optimizer.state) for optimizer in empty]
         self.restore()
         for optimizer, state in zip(empty, states, strict=True):
-            optimizer.state.update(state)
-        return any(states)
+            values = [value for of_one in state.values() for value in of_one.values()]
+            if all(value is None or isinstance(value, (torch.Tensor, int, float)) for value in values):
+                optimizer.state.update(state)
+        return any(optimizer.state for optimizer in empty)
 
     def touched(self) -> list[str]:
         """Return the paths of tensors that PyTorch has written since they were restored."""
