@@ -26,6 +26,8 @@ from torchgauge.suites.suite import HOST
 
 SWAYS = 6.0
 """Largest accepted difference from eager, as a multiple of the difference between eager and such a run."""
+EACH = 2.0
+"""The same for the largest difference of an element, where it counts."""
 BULK = 0.9
 """The quantile of the differences that is compared beside their RMS, which a few elements may dominate."""
 ORDERS = ("aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
@@ -267,7 +269,8 @@ class EagerResults:
     ``run(number)`` returns such a result. Runs differ in their rounding, or in their random numbers. They are
     made only while earlier runs do not explain a difference. A run that raises or returns nothing explains
     nothing, and is the last one. ``exact()`` returns the float64 result, or None if there is none. If an
-    exception or :data:`PATIENCE_S` ended the runs, ``stopped_by`` says so.
+    exception or :data:`PATIENCE_S` ended the runs, ``stopped_by`` says so. With ``each``, runs must explain
+    the largest difference too: one wrong element of many hardly changes the other numbers.
     """
 
     def __init__(
@@ -276,7 +279,7 @@ class EagerResults:
         base: Observation,
         exact: Callable[[], Observation | None] = lambda: None,
     ) -> None:
-        self.run, self.base, self._exact = run, base, exact
+        self.run, self.base, self._exact, self.each = run, base, exact, False
         self.count, self.spent, self.runs_more, self.stopped_by = 0, 0.0, True, ""
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
@@ -294,18 +297,20 @@ class EagerResults:
         """Return whether correct runs differ at ``path`` by as much as ``found`` differs from ``expected``.
 
         Three numbers must not exceed those of the runs: the RMS of the difference, the quantile :data:`BULK`,
-        and the part along ``expected`` if it dominates, as after a wrong factor. This holds for
-        each part of the tensor (:func:`scales`), up to a unit in the last place of its RMS.
+        and the part along ``expected`` if it dominates, as after a wrong factor. With ``each``, the largest
+        difference must not exceed :data:`EACH` times that of the runs. This holds for each part of the tensor
+        (:func:`scales`), up to a unit in the last place of its RMS.
         """
         base = as_tensor(self.base.get(path))
         if not isinstance(base, torch.Tensor) or _reals(base).shape != _reals(expected).shape:
             return False
         sizes = self._sizes(path, expected, found)
         sizes[2] *= sizes[2] > sizes[0] / 2.0
-        last_place = torch.finfo(expected.dtype).eps * sizes[3]
+        sizes[3] *= SWAYS / EACH
+        last_place, rows = torch.finfo(expected.dtype).eps * sizes[-1], 4 if self.each else 3
 
         def enough() -> bool:
-            return path in self.sizes and bool((sizes[:3] <= self.sizes[path][:3] + last_place).all())
+            return path in self.sizes and bool((sizes[:rows] <= self.sizes[path][:rows] + last_place).all())
 
         return self._until(enough)
 
@@ -392,7 +397,7 @@ class EagerResults:
             self.picks.setdefault(path, []).extend(own)
 
     def _sizes(self, path: str, base: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """Return RMS, bulk and RMS along ``base`` of the difference, and RMS of ``base``, for each part."""
+        """Return RMS, bulk, RMS along ``base`` and maximum of the difference, and the RMS of ``base``."""
         if path not in self.parts:
             self.parts[path] = scales(_reals(as_tensor(self.base[path])))
         base, other = _reals(base), _reals(other)
@@ -407,11 +412,11 @@ def times_of(number: int) -> float:
 
 def _sizes_of_part(base: torch.Tensor, other: torch.Tensor) -> tuple[float, ...]:
     if not base.numel():
-        return 0.0, 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0, 0.0
     gap = other - base
     bulk = gap.abs().kthvalue(max(1, int(BULK * gap.numel()))).values
     along = abs(float(gap @ base)) / max(float(base.norm()), 1e-300) / gap.numel() ** 0.5
-    return _rms(gap), float(bulk), along, _rms(base)
+    return _rms(gap), float(bulk), along, float(gap.abs().max()), _rms(base)
 
 
 def _reals(tensor: torch.Tensor) -> torch.Tensor:

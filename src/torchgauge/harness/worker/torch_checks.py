@@ -201,15 +201,12 @@ class TorchChecks:
 
         If compiled code is judged, ``again`` replays the steps with other rounding, which grows with their
         number. Values are judged like those of an observation. State that is left after the steps may pass by
-        the tolerance alone. In low precision, other rounding excuses no state: it would hide single elements.
+        the tolerance alone. Other rounding has to explain each element of it.
         """
         compiled = state.planned.case.configuration.compiled
         results = self.eager_results(repeated=not compiled)
         if replayed is not None and again is not None and compiled:
-            full = self.workload.dtype in FULL_PRECISION
-            results = EagerResults(
-                partial(rounded_otherwise, again), replayed if full else self.of_a_step(replayed)
-            )
+            results = EagerResults(partial(rounded_otherwise, again), replayed)
         results.runs_more = replayed is not None
         tolerance, rule = state.planned.tolerance, state.prepared.rule
         compared = partial(self._compare, results, tolerance=tolerance, rule=rule, whole=False)
@@ -221,10 +218,11 @@ class TorchChecks:
             verdict = compared(expected, own, exactly=compiled, truth=truth)
             if verdict.ok:
                 expected, own = self.of_a_step(replayed, left=True), self.of_a_step(found, left=True)
+                results.each = True
                 verdict = compared(expected, own, exactly=False)
                 if not verdict.ok and compiled:  # eager itself may be farther from float64 than the tolerance
                     verdict = _judge_by_truth(compared, expected, own, truth, tolerance)
-        results.runs_more = True
+        results.runs_more, results.each = True, False
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def of_a_step(self, shown: Observation, *, left: bool = False) -> Observation:
