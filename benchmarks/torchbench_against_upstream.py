@@ -87,7 +87,10 @@ EXPLAINED: dict[str, str] = {
     "TorchRuntimeError",
 }
 """Why statuses differ, by ``model mode configuration``; each part may be a pattern."""
-SLOWER: dict[str, str] = {}
+SLOWER: dict[str, str] = {
+    "pyhpc_* inference *": "upstream runs float64, which torchgauge casts to float32",
+    "soft_actor_critic inference inductor": "upstream compiles all of eval(), torchgauge the module",
+}
 """Why medians differ, by the same."""
 UNKNOWN_SIZE = 150_000_000
 """Parameters that a model counts as having whose data names none: those of transformers."""

@@ -160,9 +160,9 @@ class Entries:
         self.skipped: Callable[[], int] = int
 
     def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that counts itself and runs ``call``, without dynamo's own wrapper of it.
+        """Return a function that counts itself and runs ``call``.
 
-        Dynamo wraps the result again.
+        Dynamo's wrapper of ``call`` is left out, because dynamo wraps the result.
         """
         call = getattr(call, "_torchdynamo_orig_callable", call)
 

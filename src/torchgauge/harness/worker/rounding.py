@@ -27,7 +27,7 @@ from torchgauge.suites.suite import HOST
 SWAYS = 6.0
 """Largest accepted difference from eager, as a multiple of the difference between eager and such a run."""
 EACH = 2.0
-"""The same for the largest difference of an element, where it counts."""
+"""The same for the largest difference, which is compared with ``each``."""
 BULK = 0.9
 """The quantile of the differences that is compared beside their RMS, which a few elements may dominate."""
 ORDERS = ("aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")

@@ -29,7 +29,7 @@ class Block:
 
     ``throttled`` is why the device had lowered its clock at its end. ``span`` is what events showed of the
     whole block with its bounds, ``late`` how many seconds the device needed beyond it where that was looked
-    at. ``result`` is what step number ``kept`` of all its steps returned, until it is judged.
+    at. ``result`` is what step ``kept``, untimed ones included, returned, until it is judged.
     """
 
     wall: float
@@ -52,7 +52,7 @@ class Series:
     compiles nothing the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the
     last ``steps`` calls were the block of round ``number`` (others warm up, settle after a pause, or are
     profiled).
-    A block has ``inner`` timed steps after ``lead`` untimed ones.
+    ``lead`` untimed steps precede the ``inner`` steps of a block.
     ``growth`` contains, by metric, the bytes per step that each block kept. ``keeps`` says that steps of the
     warm-up kept memory to its end.
     ``closer`` waits for what a block computes, where the device may lag behind the host; ``late`` has the

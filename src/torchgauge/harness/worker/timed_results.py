@@ -37,7 +37,7 @@ ENOUGH = 30
 FIRST_STEPS = 100
 """Maximum number of steps that are compared one by one before warm-up, within :data:`SHARE`."""
 KEPT = 64 << 20
-"""Maximum bytes of the results of steps that are compared together."""
+"""Maximum bytes of kept results of compiled steps."""
 LEAST_S = 0.1
 """Seconds of CPU time that these first steps may always take."""
 LATE = 10.0
@@ -108,7 +108,7 @@ class TimedResults:
         recorded = checks.recording(self._state)
         limit = Limit(max(LEAST_S, SHARE * budget_s))
         for number in range(FIRST_STEPS):
-            if number == 1 and _compilations() > before:  # to compile again is no comparison
+            if number == 1 and _compilations() > before:  # compilation takes none of the time
                 limit = Limit(limit.seconds)
             if limit.reached:
                 return number
@@ -132,8 +132,8 @@ class TimedResults:
     def _compare_with_eager(self, step: Callable[[], Any], note: Callable[[], Any], limit: Limit) -> int:
         """Compare results that change from step to step with eager's, and the state left by the last.
 
-        Return the number of steps. They begin again from the first state, and eager takes as many. Only those
-        before eager's count for the ``limit``.
+        Return the number of steps. Compiled steps begin again from the first state, up to the ``limit``. Eager
+        then takes as many.
         """
         checks, state, found, size = self._checks, self._state, list[Observation](), 0
         checks.restore(whole=True)

@@ -33,14 +33,14 @@ STEADY_TOLERANCE = 0.03
 BLOCK_S, BLOCK_SHARE = 0.01, 0.01
 """Minimum seconds of a block, or its share of the measuring time if that is less.
 
-State is restored before each block, so its first steps find cold caches. In blocks of 2 ms, steps of 0.65 ms
-took 18 % longer than in a loop, and steps of a convolutional network 5 %.
+State is restored before each block, so its first steps find cold caches. In blocks of 2 ms, steps of a
+convolutional network took 5 % longer than in a loop.
 """
 AHEAD_BLOCK_S = 0.03
 """Minimum seconds of a block on an asynchronous device. Its first kernel after a synchronisation starts late:
 by 30 to 80 microseconds on an H100, which are up to 4 % of a block of 2 ms."""
 LEAD_S = 0.05
-"""Blocks that are shorter, in seconds, begin with an untimed step, which fills the caches."""
+"""Seconds of a block below which an untimed step precedes it, to fill the caches."""
 SETTLING_S = 0.05
 """How long blocks are no samples after a pause: the caches are others', and a core that slept is slower."""
 

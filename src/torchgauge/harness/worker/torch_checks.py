@@ -199,9 +199,9 @@ class TorchChecks:
     ) -> tuple[Cause, str] | None:
         """Return how a timed result of ``state`` differs from eager's first one, or from a ``replayed`` one.
 
-        If compiled code is judged, ``again`` replays the steps with other rounding, which grows with their
-        number. Values are judged like those of an observation. State that is left after the steps may pass by
-        the tolerance alone. Other rounding has to explain each element of it.
+        For compiled code, ``again`` runs with other rounding: errors grow with the number of steps. Values
+        are judged like those of an observation. State that the steps leave passes within the tolerance.
+        Otherwise other rounding has to explain its largest difference too.
         """
         compiled = state.planned.case.configuration.compiled
         results = self.eager_results(repeated=not compiled)

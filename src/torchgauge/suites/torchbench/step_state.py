@@ -205,8 +205,8 @@ class Snapshot:
     def fill_optimizers(self, step: Callable[[], Any]) -> bool:
         """Let ``step`` fill the state of optimizers that hold none; return whether it has done so.
 
-        All else is restored, and state that holds other things than tensors and numbers is left empty. Dynamo
-        compiles the step of an empty optimizer anew each time, up to its limit.
+        State of other things than tensors and numbers stays empty; all else is restored. Dynamo compiles the
+        step again whenever the optimizer is emptied, up to its limit.
         """
         empty = [optimizer for optimizer, *_ in self._optimizers if not optimizer.state]
         if not empty:
@@ -364,9 +364,9 @@ class Snapshot:
 
     @contextmanager
     def gradients(self) -> Iterator[dict[torch.Tensor, torch.Tensor]]:
-        """Keep each gradient that a backward pass has computed: many models clear it at the end of a step.
+        """Keep each gradient that the last backward pass left: many models clear it at the end of a step.
 
-        Hooks of optimizers would be seen by dynamo, which then compiles other code than it does without them.
+        What clips it afterwards is not seen. With a hook of an optimizer, dynamo would compile other code.
         """
         kept: dict[torch.Tensor, torch.Tensor] = {}
 
