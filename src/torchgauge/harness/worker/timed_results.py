@@ -132,8 +132,8 @@ class TimedResults:
     def _compare_with_eager(self, step: Callable[[], Any], note: Callable[[], Any], limit: Limit) -> int:
         """Compare results that change from step to step with eager's, and the state left by the last.
 
-        Return the number of steps. Compiled steps begin again from the first state, up to the ``limit``. Eager
-        then takes as many.
+        Return the number of steps. Compiled steps begin again from the first state, up to the ``limit``.
+        Eager then takes as many.
         """
         checks, state, found, size = self._checks, self._state, list[Observation](), 0
         checks.restore(whole=True)
