@@ -363,23 +363,29 @@ class Snapshot:
         return found
 
     @contextmanager
-    def gradients(self) -> Iterator[dict[torch.Tensor, torch.Tensor]]:
-        """Keep each gradient that the last backward pass left: many models clear it at the end of a step.
+    def gradients(self, *, whole: bool = False) -> Iterator[dict[torch.Tensor, torch.Tensor]]:
+        """Keep each gradient as its optimizer's last step takes it: many models clear it afterwards.
 
-        What clips it afterwards is not seen. With a hook of an optimizer, dynamo would compile other code.
+        If the ``whole`` step is compiled, keep what the last backward pass left, before it is clipped: with a
+        hook of an optimizer, dynamo would compile other code.
         """
         kept: dict[torch.Tensor, torch.Tensor] = {}
 
-        def keep(tensor: torch.Tensor) -> None:
-            if tensor.grad is not None:
-                kept[tensor] = tensor.grad.detach().clone()
+        def keep(source: Any, *_: Any) -> None:
+            optimizer = isinstance(source, torch.optim.Optimizer)
+            groups = source.param_groups if optimizer else [{"params": [source]}]
+            tensors = [each for group in groups for each in group["params"]]
+            kept.update({each: each.grad.detach().clone() for each in tensors if each.grad is not None})
 
         if "torch._dynamo" in sys.modules:  # else a step that is compiled whole enters code that only we add
             keep = torch.compiler.disable(keep)
         with ExitStack() as hooks:
-            for _, tensor in self.parameters():
+            for _, tensor in self.parameters() if whole else ():
                 if tensor.requires_grad and tensor.is_leaf:
                     hooks.callback(tensor.register_post_accumulate_grad_hook(keep).remove)
+            for optimizer, *_ in () if whole else self._optimizers:
+                if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # else it steps another one, met as well
+                    hooks.callback(optimizer.register_step_pre_hook(keep).remove)
             yield kept
 
     def changed(self) -> bool:

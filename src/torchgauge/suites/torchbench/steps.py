@@ -285,7 +285,8 @@ class InvokeSteps:
                     eager()
             former = instance.snapshot.trainable()
         seed_all(subject)
-        with explained(self.facts), instance.snapshot.gradients() as gradients:
+        whole = isinstance(instance.module, WholeStep)
+        with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
             returned = run()
         if not self.training:
             return to_host(returned)
