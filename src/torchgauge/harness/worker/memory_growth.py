@@ -79,7 +79,7 @@ class MemoryGrowth:
             return
         began = time.thread_time()
         last, self._last = self._last, self._read()
-        for metric, grown in _differences(last, self._last, series.lead + series.inner).items():
+        for metric, grown in _differences(last, self._last, series.steps).items():
             samples = series.growth.setdefault(metric, [])
             samples.append(grown)
             due = len(samples) >= FEWEST and len(samples).bit_count() == 1
@@ -95,7 +95,7 @@ class MemoryGrowth:
         Growth that ends is the filling of a cache, and memory that is freed is no leak.
         """
         grows = series.keeps or any(map(_goes_on, series.growth.values()))
-        if not grows and self._new_objects() < MANY_OBJECTS * (series.lead + series.inner) * len(series.wall):
+        if not grows and self._new_objects() < MANY_OBJECTS * series.steps * len(series.wall):
             return ""
         self._look(series, 0.0)  # frees what earlier blocks have left
         looks = [self._look(series, LOOK_S)]

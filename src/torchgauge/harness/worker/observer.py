@@ -61,12 +61,13 @@ class Observer:
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         copies = subject.built.copies(subject) if subject.built is not None else None
-        keep = partial(Snapshot, self._live, subject.module, weights=weights, copies=copies)
-        self._snapshot = keep()
-        if getattr(subject.built, "wrappable", True) and self._snapshot.fill_optimizers(self._forward):
-            self._snapshot = keep()
+        wrappable = getattr(subject.built, "wrappable", True)
+        snapshot = partial(Snapshot, self._live, subject.module, weights=weights, copies=copies)
+        self._snapshot = snapshot()
+        if wrappable and self._snapshot.fill_optimizers(self._forward):
+            self._snapshot = snapshot()
         self._own = tuple(f"{AFTER}.{kind}" for kind in getattr(scenario, "STATE", ()))
-        moves = self._own or not getattr(subject.built, "wrappable", True)
+        moves = self._own or not wrappable
         self._moving = {path for path in self._snapshot.tensors if moves and path.startswith(PARAMETER)}
         self._before: Observation = {}
         self._changing: set[str] = set()

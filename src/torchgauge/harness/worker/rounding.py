@@ -397,7 +397,7 @@ class EagerResults:
             self.picks.setdefault(path, []).extend(own)
 
     def _sizes(self, path: str, base: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """Return RMS, bulk, RMS along ``base`` and maximum of the difference, and the RMS of ``base``."""
+        """Return RMS, bulk, RMS along ``base`` and maximum of each part's difference, and RMS of its base."""
         if path not in self.parts:
             self.parts[path] = scales(_reals(as_tensor(self.base[path])))
         base, other = _reals(base), _reals(other)

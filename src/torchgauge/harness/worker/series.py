@@ -85,6 +85,11 @@ class Series:
     spans: list[Span] = field(default_factory=list)
     late: list[tuple[float, float]] = field(default_factory=list)
 
+    @property
+    def steps(self) -> int:
+        """Return the number of steps of a block, untimed ones included."""
+        return self.lead + self.inner
+
     def add(self, block: Block, number: int, contention: float | None = None) -> None:
         """Keep ``block`` as this series' sample of round ``number``.
 
@@ -110,7 +115,7 @@ class Series:
         """Judge the result that ``block`` holds; what that raises is the failure of this series."""
         try:
             if self.results is not None:
-                self.results.judge(block.result, block.kept, self.lead + self.inner, block.wall * self.inner)
+                self.results.judge(block.result, block.kept, self.steps, block.wall * self.inner)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.failed = error
 

@@ -59,12 +59,12 @@ class Limit:
 
     @property
     def rest_s(self) -> float:
-        """The seconds of CPU time that are left."""
+        """Return the seconds of CPU time that are left."""
         return self._cpu_end - time.process_time()
 
     @property
     def reached(self) -> bool:
-        """Whether one of the limits is reached."""
+        """Return whether one of the limits is reached."""
         return self.rest_s < 0.0 or time.perf_counter() > self._wall_end
 
 
@@ -139,12 +139,12 @@ class TimedResults:
         checks.restore(whole=True)
         while not found or (len(found) < FIRST_STEPS and size < KEPT and not limit.reached):
             note()
-            found.append(_copied(checks.timed_result(state, step()) or {}))
+            found.append(copied(checks.timed_result(state, step()) or {}))
             size += tensor_bytes(found[-1])
         found[-1] |= checks.left_by(state)
         checks.restore(whole=True)
         eager, show = checks.step(checks.subject.module), checks.scenario.timed_result
-        expected = [_copied(show(checks.subject, eager())) for _ in found]
+        expected = [copied(show(checks.subject, eager())) for _ in found]
         expected[-1] |= checks.left_by(state)
         checks.restore(whole=True)
         count = len(found)
@@ -196,7 +196,7 @@ class TimedResults:
             if checks.others is not None and inputs.renew(checks.others.seed, half=True):
                 returned = time_block(series.step, 1, checks.session).result
                 shown = checks.of_a_step(checks.timed_result(state, returned) or {})
-                checks.others.timed[state.key] = _copied(shown)
+                checks.others.timed[state.key] = copied(shown)
 
     def facts(self) -> dict[str, Scalar]:
         """Return the number of compared results, and the rate of wrong steps that they exclude at 95 %.
@@ -220,7 +220,7 @@ class TimedResults:
             self.compared += 1
             return False
         checks, state = self._checks, self._state
-        shown = _copied(shown)
+        shown = copied(shown)
         moved = not exact and checks.moved()  # before eager runs again with other rounding
         problem = checks.unequal(state, shown)
         if problem is not None and moved:
@@ -265,7 +265,7 @@ class TimedResults:
             raise WrongResultError(problem[0], f"correct before timing, wrong while timed: {problem[1]}")
 
 
-def _copied(shown: Observation) -> Observation:
+def copied(shown: Observation) -> Observation:
     """Return a copy of ``shown``: a leaf may be live state."""
     return {path: to_host(leaf) for path, leaf in shown.items()}
 

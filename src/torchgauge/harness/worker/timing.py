@@ -287,7 +287,7 @@ def _sample(
         closer = series.closer if long else None
         kept = series.inner - 1 if closer is not None else order.randrange(series.inner)
         series.lead = int(bool(series.wall) and series.wall[-1] * series.inner < LEAD_S)
-        with series.observed(series.lead + series.inner):
+        with series.observed(series.steps):
             if series.lead:
                 series.step()
             block = time_block(series.step, series.inner, session, timer, closer, kept)

@@ -51,10 +51,10 @@ from torchgauge.harness.worker.roofline import declared
 from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
-from torchgauge.harness.worker.timed_results import FIRST_STEPS, TimedResults
+from torchgauge.harness.worker.timed_results import FIRST_STEPS, TimedResults, copied
 from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
-from torchgauge.suites.outputs import Observation, as_tensor, elements, to_host
+from torchgauge.suites.outputs import Observation, as_tensor, elements
 from torchgauge.suites.placing import named
 from torchgauge.suites.suite import HOST, BuiltWorkload
 from torchgauge.suites.torchbench.step_state import same_bits
@@ -334,9 +334,9 @@ class TorchChecks:
             kept = returned if count == number else kept
         shown: Observation = self.scenario.timed_result(self.subject, kept)
         left = self.left_by(state) if whole else {}
-        copied = {path: to_host(leaf) for path, leaf in shown.items()}  # a leaf may be live state
+        kept_result = copied(shown)
         self.restore(whole=True)
-        return {**copied, **left}
+        return {**kept_result, **left}
 
     def remembered(self, state: CaseState) -> str:
         """Return the fault of the result of ``state`` for other inputs; empty if none is found."""

@@ -372,20 +372,21 @@ class Snapshot:
         kept: dict[torch.Tensor, torch.Tensor] = {}
 
         def keep(source: Any, *_: Any) -> None:
-            optimizer = isinstance(source, torch.optim.Optimizer)
-            groups = source.param_groups if optimizer else [{"params": [source]}]
+            groups = [{"params": [source]}] if isinstance(source, torch.Tensor) else source.param_groups
             tensors = [each for group in groups for each in group["params"]]
             kept.update({each: each.grad.detach().clone() for each in tensors if each.grad is not None})
 
         if "torch._dynamo" in sys.modules:  # else a step that is compiled whole enters code that only we add
             keep = torch.compiler.disable(keep)
+        if whole:
+            leaves = (each for _, each in self.parameters() if each.requires_grad and each.is_leaf)
+            places = [each.register_post_accumulate_grad_hook for each in leaves]
+        else:  # an optimizer without hooks steps another one, met as well
+            optimizers = (each for each, *_ in self._optimizers if hasattr(each, "_optimizer_step_pre_hooks"))
+            places = [each.register_step_pre_hook for each in optimizers]
         with ExitStack() as hooks:
-            for _, tensor in self.parameters() if whole else ():
-                if tensor.requires_grad and tensor.is_leaf:
-                    hooks.callback(tensor.register_post_accumulate_grad_hook(keep).remove)
-            for optimizer, *_ in () if whole else self._optimizers:
-                if hasattr(optimizer, "_optimizer_step_pre_hooks"):  # else it steps another one, met as well
-                    hooks.callback(optimizer.register_step_pre_hook(keep).remove)
+            for register in places:
+                hooks.callback(register(keep).remove)
             yield kept
 
     def changed(self) -> bool:
