@@ -78,7 +78,9 @@ def settled(expected: Observation, shown: Observation) -> Observation:
                 gap = (slope - other).abs()
                 limit = (3.0 * gap / slope.abs()).clamp(max=2.0) * value.abs().max()
                 near = (value - values[1]).abs() <= limit
-                result[path] = torch.where((gap > 0.0) & (gap <= ROUNDING_FLOOR * largest) & near, *values)
+                rounded = (gap > 0.0) & (gap <= ROUNDING_FLOOR * largest) & near
+                if rounded.any():
+                    result[path] = torch.where(rounded, *values)
     return result
 
 
