@@ -168,7 +168,7 @@ def test_other_groups_in_a_part_that_was_cut_off_are_no_cases_of_this_command(pl
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
     done = parts.measure("one", parts.groups[1])
     assert done.returncode == 0, done.stderr
-    assert "1/1 pass (1/1 of those attempted): 1 pass\n" in done.stderr
+    assert "1/1 pass\n" in done.stderr
     assert parts.merge("one").returncode == 0
     assert {row[0] for row in parts.published().values()} == {"pass"}
 

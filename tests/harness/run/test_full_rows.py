@@ -60,7 +60,7 @@ def test_a_small_model_does_not_pose_as_a_full_one(sandbox, poser: str) -> None:
     said = "the model that was built has 36 parameters, but its suite declares 1,000,000"
     assert rows["poser"].other_model == said
     assert f"{rows['poser'].case_id}: {said}" in done.stderr + done.stdout
-    assert "1/2 pass (1/2 of those attempted): 2 pass (1 not counted)" in done.stderr + done.stdout
+    assert "1/2 pass: 2 pass (1 not counted)" in done.stderr + done.stdout
     claimed = sandbox.run(
         "results", "claim", "dashboard-pass-rate", "--suite", "poser", "--device", "cpu", "--config", "eager",
         "--tier", "smoke", "--json", "--store", str(sandbox.store_path), PYTHONPATH=path,
