@@ -31,7 +31,7 @@ def rows(make_sandbox: Callable[[], Any]) -> Rows:
 def drawing(make_sandbox: Callable[[], Any]) -> Rows:
     """Return rows of programs that draw random numbers, which inductor draws in its own way."""
     models = "adds_noise,wrong_noisy_result,drops_out,wrong_dropout,seeds_itself,wrong_after_seeding"
-    models += ",amplifies_beside_draws"
+    models += ",amplifies_beside_draws,adds_noise_to_a_convolution,wrong_noisy_convolution"
     modes = ("--mode", "inference,training", "--config", "eager,inductor")
     return measured(make_sandbox(), *modes, "--models", models)
 
@@ -151,7 +151,7 @@ def test_equal_random_numbers_are_compared_as_others(rows: Rows, model: str) -> 
     assert not {Modifier.UNCHECKED, Modifier.TIES}.intersection(row.modifiers)
 
 
-@pytest.mark.parametrize("model", ["adds_noise", "drops_out", "seeds_itself"])
+@pytest.mark.parametrize("model", ["adds_noise", "adds_noise_to_a_convolution", "drops_out", "seeds_itself"])
 def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
     """It is checked with eager's random numbers, and timed with its own."""
     row = drawing[f"{model} inductor"]
@@ -170,7 +170,9 @@ def test_amplified_rounding_beside_random_numbers_passes(drawing: Rows) -> None:
     assert "fallback_random" in str(dict(row.facts)["random_numbers"])
 
 
-@pytest.mark.parametrize("model", ["wrong_noisy_result", "wrong_dropout", "wrong_after_seeding"])
+@pytest.mark.parametrize(
+    "model", ["wrong_noisy_result", "wrong_noisy_convolution", "wrong_dropout", "wrong_after_seeding"]
+)
 def test_wrong_results_of_drawing_programs_are_found(drawing: Rows, model: str) -> None:
     """A result that is a few percent off is as wrong beside random numbers as without them."""
     row = drawing[f"{model} inductor"]

@@ -351,6 +351,22 @@ MODELS = {
     "mistypes_a_module": "from torchbenchmark.util.modle import BenchmarkModel\n" + HEAD,
     "asks_for_a_layer": "from torch.nn import NoSuchLayer\n" + HEAD,
     "fails_without_network": HEAD + MADE.format(body=FETCH.format(otherwise='raise ValueError("a bug")')),
+    "speaks_as_a_hub": HEAD
+    + MADE.format(
+        body=FETCH.format(otherwise="pass")
+        + "        raise OSError('weights is not a local folder and is not a valid model identifier')"
+    ),
+    "speaks_of_cuda": HEAD
+    + MADE.format(body='raise RuntimeError("2 classes instead of 3: it requires CUDA")'),
+    "returns_its_error": HEAD
+    + """
+    def train(self):
+        try:
+            self.model(*self.example_inputs).sum().backward()
+            self.optimizer.stepp()
+        except AttributeError as error:
+            return error
+""",
     "wants_cuda": HEAD
     + """
     def __init__(self, test, device, batch_size=None, extra_args=()):

@@ -451,6 +451,22 @@ class WrongNoisyResult(AddsNoise):
     wrong = 1.05
 
 
+class AddsNoiseToAConvolution(AddsNoise):
+    """Draws like the output of a convolution, which inductor changes to channels-last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(1, 4, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        channels = self.convolution(x[None, None])
+        return super().forward((channels * (0.5 + torch.rand_like(channels))).sum(1)[0])
+
+
+class WrongNoisyConvolution(AddsNoiseToAConvolution):
+    wrong = 1.05
+
+
 class DropsOutInARnn(Program):
     """Two layers of cells with dropout between them, in inference too."""
 

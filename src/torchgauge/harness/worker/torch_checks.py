@@ -689,20 +689,30 @@ class TorchChecks:
     def _judge_drawing(self, state: CaseState, backend: Backend, session: BackendSession) -> None:
         """Compile once more with ``fallback_random``, under which inductor draws as eager, and compare.
 
-        Results of its first steps are compared too. The timed code is compiled later, without this option.
+        Results of its first steps are compared too. A wrong result is compared again without inductor's
+        change of convolutions to channels-last: ``rand_like`` of their outputs draws in order of memory. The
+        timed code is compiled later, without these options.
         """
         from torch._inductor import config
 
-        apart = replace(session, cache=f"{session.cache}-{DRAWN}", kept="", cold=False)
         configuration = state.planned.case.configuration
-        with config.patch(fallback_random=True):
-            self._judge(state, partial(prepare, backend, self.subject, configuration, apart))
-            if (results := self.results(state)) is not None and state.draws_as_eager:
-                with self.run_.running(state), self.run_.observed(state):
-                    step = self.step(state.prepared.call)
-                    results.first_steps(step, lambda: None, self.settings.measure_budget_s)
-            state.prepared.close()
-        state.facts[DRAWN] = "checked with inductor's fallback_random, which draws as eager; timed without it"
+        for changed in ({}, {"layout_optimization": False}):
+            apart = replace(session, cache=f"{session.cache}-{DRAWN}{len(changed)}", kept="", cold=False)
+            try:
+                with config.patch(fallback_random=True, **changed):
+                    self._judge(state, partial(prepare, backend, self.subject, configuration, apart))
+                    if (results := self.results(state)) is not None and state.draws_as_eager:
+                        with self.run_.running(state), self.run_.observed(state):
+                            step = self.step(state.prepared.call)
+                            results.first_steps(step, lambda: None, self.settings.measure_budget_s)
+                state.prepared.close()
+                break
+            except WrongResultError:
+                if changed:
+                    raise
+                state.prepared.close()
+        layout = " and without layout_optimization" if changed else ""
+        state.facts[DRAWN] = f"checked with fallback_random{layout}, to draw as eager; timed with defaults"
 
     def _judge(self, state: CaseState, make: Callable[[], Prepared]) -> None:
         """Prepare ``state`` by ``make`` and compare it with eager; raises :class:`WrongResultError`."""

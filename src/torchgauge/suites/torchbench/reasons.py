@@ -36,7 +36,7 @@ _TESTS = ("train", "eval")
 """Methods of upstream's models that their base class leaves to them."""
 _NO_OPERATORS = "Couldn't load custom C++ ops"
 _CUDA_ONLY = re.compile(
-    r"not compiled with CUDA|no CUDA GPUs|Found no NVIDIA driver|requires? CUDA\.?$|CUDA is not available|"
+    r"not compiled with CUDA|no CUDA GPUs|Found no NVIDIA driver|CUDA is not available|"
     r"CUDA device type at start|cudaGetDeviceCount",
     re.IGNORECASE,
 )
@@ -114,7 +114,9 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
     refused = refusal(error)
     if isinstance(refused, TorchgaugeError):
         return refused
-    if refused is not None or (facts.refused and type(error) is OSError and _NEEDS_HUB.search(str(error))):
+    by_library = raised_in(error, facts.built_from or facts.checkout) is None
+    no_hub = by_library and type(error) is OSError and _NEEDS_HUB.search(str(error))
+    if refused is not None or (facts.refused and no_hub):
         where = facts.refused[-1] if facts.refused else "a model hub"
         return NoNetworkError(
             f"the model downloads from {where}, but downloads are off ({first})",

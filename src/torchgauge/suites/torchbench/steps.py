@@ -8,7 +8,8 @@ upstream's own ``invoke()``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -208,6 +209,19 @@ class Instance:
         self.snapshot.restore()
         self.current = self.module
 
+    @contextmanager
+    def returned(self) -> Iterator[list[Any]]:
+        """Collect what calls of ``train()`` inside return: ``invoke()`` drops it."""
+        own, train, found = vars(self.model), getattr(self.model, "train", None), list[Any]()
+        former = own.get("train")
+        if callable(train):
+            own["train"] = lambda: found.append(train())
+        try:
+            yield found
+        finally:
+            own.pop("train", None)
+            own.update({} if former is None else {"train": former})
+
     def invoke(self, call: Any) -> Any:
         """Run upstream's step with ``call`` in the place of the module."""
         if isinstance(self.module, WholeStep) and call is not self.module:
@@ -275,7 +289,8 @@ class InvokeSteps:
 
         It begins from the remembered state, or from the one that the earlier steps of ``subject`` leave.
         Earlier steps run the module, with eager's rounding. The caller compares and restores the state that
-        the step changes. Raises :class:`NotOfferedError` for a training step that changes nothing.
+        the step changes. Raises :class:`NotOfferedError` for a training step that changes nothing, and the
+        exception that ``train()`` returns.
         """
         instance = self._instance(subject)
         run, former = self.step(subject), None
@@ -289,11 +304,17 @@ class InvokeSteps:
         seed_all(subject)
         whole = isinstance(instance.module, WholeStep)
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
-            returned = run()
-        if not self.training:
-            return to_host(returned)
-        if not instance.snapshot.changed():
-            raise NotOfferedError(_does_nothing(instance.model))
+            if not self.training:
+                return to_host(run())
+            with instance.returned() as found:
+                run()
+            problems = [each for each in found if isinstance(each, Exception)]
+            changed = instance.snapshot.changed()
+            for problem in problems:
+                if changed or not isinstance(problem, NotImplementedError):
+                    raise problem
+        if not changed:
+            raise NotOfferedError(_does_nothing(problems))
         updates = dict(instance.snapshot.updates(former))
         seen = to_host({"update": updates}, "state", copy=False)  # they are copies already
         return seen | to_host(_state(instance.snapshot, gradients), "state")
@@ -340,20 +361,12 @@ def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dic
     return {"gradient": gradients, "buffer": buffers, "written": snapshot.written(), **snapshot.moments()}
 
 
-def _does_nothing(model: Any) -> str:
-    """Return why a training step left every parameter as it was: upstream often returns its refusal.
-
-    Raises the exception that the step returned where it is not a refusal.
-    """
-    reason = "no parameter has changed or has a gradient"
-    train = getattr(model, "train", None)
-    returned = train() if callable(train) else None
-    if isinstance(returned, BaseException):
-        if not isinstance(returned, NotImplementedError):
-            raise returned
-        text = " ".join(str(returned).split())
-        reason += f"; it returns {type(returned).__name__}({text[:200]!r})"
-    return f"train() does nothing: {reason}"
+def _does_nothing(refusals: Sequence[Exception]) -> str:
+    """Return why a training step left every parameter as it was: upstream often returns a refusal."""
+    texts = [
+        f"; it returns {type(each).__name__}({' '.join(str(each).split())[:200]!r})" for each in refusals
+    ]
+    return f"train() does nothing: no parameter has changed or has a gradient{''.join(texts)}"
 
 
 def _inside(context: Callable[[], Any], run: Callable[[], Any]) -> Any:
