@@ -34,6 +34,8 @@ def launch(base: list[OutputError], head: list[OutputError], **facts: float | st
 
 GOOD = [tensor("iteration0.grad.a", 1.0, 1e-7), tensor("iteration0.grad.b", 0.5, 1e-7)]
 ZERO = tensor("iteration0.grad.zero", 1e-17, 1e-12)
+STATE = [tensor("after.buffer.b", 1.0, 1e-7)]
+PLACES = replace(tensor("out", 100.0, 0.0, 50.0, 50.0, 50.0, 50.0), whole=True)
 SPARSE = tensor("iteration0.grad.sparse", 1e-4, 1e-11)
 """Of an embedding: most rows are zero, so it is small beside the others, and as exact as they are."""
 
@@ -48,7 +50,9 @@ SPARSE = tensor("iteration0.grad.sparse", 1e-4, 1e-11)
         ([tensor("out", 1.0, 0.0)], [tensor("out", 1.0, 3e-7)]),  # a base that is right by chance
         ([*GOOD, ZERO], [*GOOD, replace(ZERO, error=1e-8)]),  # rounding is all that there is of it
         ([tensor("out", 1.0, 4e-3)], [tensor("out", 1.0, 8e-3)]),  # in a dtype of few bits
-        ([tensor("out", 1.0, 1e-7)], [tensor("other", 1.0, 1.0)]),  # nothing in common
+        ([tensor("after.buffer.a", 1.0, 1e-7), *STATE], STATE),  # rounding changes it in base only
+        (GOOD, [replace(GOOD[0], path="iteration0.grad.renamed"), GOOD[1]]),
+        ([PLACES], [replace(PLACES, sums=(50.0, 50.1, 50.0, 50.0))]),  # two equal numbers in another order
     ],
 )
 def test_rounding_is_no_difference(base, head):
@@ -65,11 +69,25 @@ def test_rounding_is_no_difference(base, head):
         (GOOD, [GOOD[0], replace(GOOD[1], error=5e-3)], "iteration0.grad.b"),  # one gradient of two
         ([*GOOD, ZERO], [*GOOD, replace(ZERO, error=1e-3)], "iteration0.grad.zero"),
         ([*GOOD, SPARSE], [*GOOD, replace(SPARSE, error=2e-2 * SPARSE.size)], "iteration0.grad.sparse"),
+        ([PLACES], [replace(PLACES, sums=(60.0, 50.0, 50.0, 50.0))], "out"),
     ],
 )
 def test_a_wrong_tensor_is_named_with_both_errors(base, head, path):
     """The worst of them, as shares of the tensor."""
-    assert outputs_differ(launch(base, head)).startswith(f"head's {path} differs by ")
+    assert outputs_differ(launch(base, head)).startswith(f"head's {path} differs by about ")
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "sentence"),
+    [
+        ([*GOOD, tensor("out.aux", 1.0, 1e-7)], GOOD, "head has no out.aux, which base has"),
+        (GOOD, [*GOOD, tensor("out.aux", 1.0, 1e-7)], "base has no out.aux, which head has"),
+        ([*GOOD, *STATE], GOOD, "head has no after.buffer.b, which base has"),  # steps change no state
+    ],
+)
+def test_a_tensor_of_one_build_only_is_named(base, head, sentence):
+    """A dropped output, or a step that no longer trains, is no improvement."""
+    assert outputs_differ(launch(base, head)) == sentence
 
 
 def test_two_launches_make_the_verdict_and_leave_no_ratio():

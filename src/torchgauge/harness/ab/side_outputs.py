@@ -18,23 +18,29 @@ from torchgauge.suites.suite import BuiltWorkload
 LATER_STEPS = "iteration1."
 """A second training step begins where the first one ended: it says the same again, with more rounding."""
 QUARTERS = 4
+TURN = 2.4
+"""Angle in radians between the weights of neighbouring elements: no two elements have equal weights."""
 
 
 def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, ...]:
-    """Return how far each floating-point tensor of ``found`` lies from that of ``truth``, in float64."""
+    """Return how far each tensor of ``found`` lies from that of ``truth``, in float64."""
     errors = []
     for path, leaf in found.items():
         pair = [_reals(as_tensor(each)) for each in (leaf, truth.get(path))]
         result, exact = pair
         if path.startswith(LATER_STEPS) or result is None or exact is None or result.shape != exact.shape:
             continue
+        whole = not (leaf.is_floating_point() or leaf.is_complex())
+        result = exact if whole else result
         if not math.isfinite(float(result.sum() + exact.sum())):
             both = result.isfinite() & exact.isfinite()
             result, exact = result[both], exact[both]
         if count := exact.numel():
-            sums = [float(part.sum()) / math.sqrt(count) for part in exact.chunk(QUARTERS)]
+            angles = torch.arange(count, dtype=torch.float64, device=exact.device) * TURN
+            parts = [*exact.chunk(QUARTERS), exact * angles.cos(), exact * angles.sin()]
+            sums = tuple(_short(float(part.sum()) / math.sqrt(count)) for part in parts)
             size, error = (float(each.norm()) / math.sqrt(count) for each in (exact, result - exact))
-            errors.append(OutputError(path, _short(size), _short(error), tuple(map(_short, sums))))
+            errors.append(OutputError(path, _short(size), _short(error), sums, whole))
     return tuple(errors)
 
 
@@ -58,7 +64,7 @@ def start_sum(built: BuiltWorkload) -> float:
 
 def _reals(leaf: Any) -> torch.Tensor | None:
     """Return the numbers of ``leaf`` in float64 and a row, as pairs of reals of a complex one."""
-    if not isinstance(leaf, torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
+    if not isinstance(leaf, torch.Tensor):
         return None
     return as_reals(leaf).detach().double().flatten()
 

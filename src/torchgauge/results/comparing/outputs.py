@@ -4,14 +4,15 @@ A build may round otherwise, so nothing here asks for equal bits. Each tensor of
 far from float64 as the base's does, or as base's tensors of its kind do at the median, and ``FLOOR`` of the
 size of the tensor beside. A size that base's own error does not show to be more than rounding counts as a
 tenth of the median of its kind at least: a gradient that is zero but for rounding has no size of its own.
-Float64 itself is compared by sums: what changed in every precision is found too.
+Float64 itself is compared by sums: what changed in every precision is found too. Tensors that only one
+build has are compared in order, because parameters may be renamed; their numbers must be equal.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from statistics import median_low
 
 from torchgauge.records import Modifier, Outcome, OutputError, Status
@@ -24,6 +25,10 @@ SAME_START = 1e-5
 JUMP = 5e-3
 """The floor of gradients and of what a step changes: rounding may turn an activation off."""
 JUMPING = (".grad", ".input_grad", ".change")
+TIES = 1e-2
+"""The floor of integers and booleans: places of equal numbers may be exchanged."""
+STATE = "after."
+"""Prefix of the paths of state, of which an observation has what changed: rounding may change a tensor."""
 ROUNDED = "rounded"
 """The fact of a side whose tensors are beyond the tolerance, as rounding explains."""
 SMALL = 0.1
@@ -39,20 +44,43 @@ def outputs_differ(launch: Launch) -> str:
     base, head = ({each.path: each for each in side.outputs} for side in (launch.base, launch.head))
     sizes, errors = _usual(base.values())
     worst, most = "", 1.0
-    for path in base.keys() & head.keys():
-        ours, theirs, kind = base[path], head[path], _kind(path)
+    pairs, alone = _paired(base, head)
+    if alone:
+        return alone
+    for path, other in pairs.items():
+        ours, theirs, kind = base[path], head[other], _kind(path)
         sure = ours.error < SURE * ours.size
         size = ours.size if sure else max(ours.size, SMALL * sizes.get(kind, 0.0))
         apart = math.dist((ours.size, *ours.sums), (theirs.size, *theirs.sums))
         found = math.hypot(theirs.error, apart)
-        floor = JUMP if kind.endswith(JUMPING) else FLOOR
+        floor = TIES if ours.whole else JUMP if kind.endswith(JUMPING) else FLOOR
         limit = TIMES * max(ours.error, errors.get(kind, 0.0) * size) + floor * size
         if found > most * limit:
             most = found / limit if limit else math.inf
-            what = f"head's {path} differs by {_share(found, size)} from base's float64 result"
+            what = f"head's {other} differs by about {_share(found, size)} from base's float64 result"
             own = f"base's result in its own dtype differs by {_share(ours.error, size)}"
             worst = f"{what} (limit {_share(limit, size)}); {own}"
     return worst
+
+
+def _paired(base: Collection[str], head: Collection[str]) -> tuple[Mapping[str, str], str]:
+    """Return head's path for each of base's, and a sentence about a tensor without a partner.
+
+    State needs no partner if others of its kind have one: rounding may change it in one of the builds only.
+    """
+    pairs = {path: path for path in base if path in head}
+    kinds: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    for number, paths in enumerate((base, head)):
+        for path in paths:
+            if path not in pairs:
+                kinds[_kind(path)][number].append(path)
+    for kind, (lost, new) in kinds.items():
+        pairs.update(zip(lost, new, strict=False))
+        rest = [*lost[len(new) :], *new[len(lost) :]]
+        if rest and not (kind.startswith(STATE) and any(_kind(path) == kind for path in pairs)):
+            has, lacks = ("base", "head") if len(lost) > len(new) else ("head", "base")
+            return pairs, f"{lacks} has no {rest[0]}, which {has} has"
+    return pairs, ""
 
 
 def not_seen(launch: Launch) -> str:
