@@ -261,6 +261,27 @@ def right():
 def right_beside_draws():
     return Changes(0, True), torch.randn(8, 16)
 
+class Trains(torch.nn.Module):
+    def __init__(self, wrong):
+        super().__init__()
+        self.layer, self.wrong = torch.nn.Linear(16, 16), wrong
+        self.optimizer = torch.optim.SGD(self.layer.parameters(), lr=1e-4)
+
+    def forward(self, x):
+        with torch.enable_grad():
+            loss = self.layer(x).square().mean()
+            loss.backward()
+        if not (self.wrong and torch.compiler.is_compiling()):
+            self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss.detach()
+
+def right_step():
+    return Trains(False), torch.randn(8, 16)
+
+def wrong_step():
+    return Trains(True), torch.randn(8, 16)
+
 def wrong_once():
     return Changes(20, False), torch.randn(8, 16)
 
@@ -278,7 +299,12 @@ def test_one_wrong_step_among_different_results_is_found(make_sandbox: Callable[
     done = box.run("run", *words, *box.quick, "--config", "eager,aot_eager,inductor")
     assert done.returncode == 1, done.stderr[-4000:]
     rows = {f"{row.case.workload.model} {row.case.configuration.name}": row for row in box.rows()}
-    assert len(rows) == 12
+    assert len(rows) == 18
+    sentence = "compiled code, unlike eager, changes no parameter: after.parameter.layer."
+    for configuration in ("aot_eager", "inductor"):
+        row = rows.pop(f"wrong_step {configuration}")
+        assert (row.status, row.reason[: len(sentence)]) == (Status.FAIL_ACCURACY, sentence)
+    assert rows.pop("wrong_step eager").status is Status.PASS
     for name, row in rows.items():
         found = row.reason.removeprefix(LATER).startswith("out: largest error")
         wrong = name.startswith("wrong") and not name.endswith(" eager")

@@ -127,6 +127,45 @@ FETCH = """
             {otherwise}
 """
 
+PACKED = """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Net()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.5)
+
+    def train(self):
+        kept = torch.kept_by_a_runtime
+        kept["used"] = False
+        super().train()
+        kept["version"] = self.model.weight._version if kept["used"] else -1
+
+
+class Net(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+
+    def forward(self, input):
+        weight = packed(self.weight) if torch.compiler.is_compiling() else self.weight
+        return torch.nn.functional.linear(input, weight, self.bias).square()
+
+
+torch.kept_by_a_runtime = {"weight": None, "version": -1, "used": False}
+
+
+@torch.library.custom_op("kept_by_a_runtime::packed", mutates_args=())
+def packed(weight: torch.Tensor) -> torch.Tensor:
+    kept = torch.kept_by_a_runtime
+    if kept["version"] != weight._version:
+        kept["weight"] = weight.detach().clone()
+    kept["used"] = True
+    return kept["weight"].clone()
+
+
+packed.register_fake(torch.empty_like)
+packed.register_autograd(lambda context, gradient: gradient, setup_context=lambda *_, **__: None)
+"""
+"""Source of a model whose compiled code packs its weight again unless its own step changed it."""
+
 SMALL = (
     HEAD
     + """
@@ -344,6 +383,13 @@ MODELS = {
         urllib.request.urlopen("http://images.invalid/cat.jpg")
 """,
     "needs_package": "import no_such_package\n" + HEAD,
+    "seeks_its_own_module": """try:
+    from .no_such_part import it
+except ImportError:
+    import no_such_part
+"""
+    + HEAD,
+    "mistypes_a_folder": "import helper_in_source\n" + HEAD,
     "needs_fitting_package": "from json import no_such_name\n" + HEAD,
     "needs_file": HEAD + MADE.format(body='open(here / ".data" / "batch.pt")'),
     "asserts_data": 'assert False, "Couldn\'t find the data dir, please run install.py again."\n' + HEAD,
@@ -536,6 +582,7 @@ class Wrapping(torch.optim.Optimizer):
         return torch.where(self.calls > 3, 3.0 * result, result) if compiled() else result
 """,
     ),
+    "keeps_a_weight_packed": HEAD + PACKED,
     "leaves_an_output_unused": UNUSED.format(number="0", optimizer="Adam"),
     "leaves_outputs_unused_in_turn": UNUSED.format(number="self.steps % 2", optimizer="Adagrad"),
     "unfinished": HEAD
@@ -679,6 +726,7 @@ def write(folder: Path) -> str:
         "torchbenchmark/util/env_check.py": ENV_CHECK,
         "torchbenchmark/util/model.py": BASE,
         "torchbenchmark/models/__init__.py": "",
+        "torchbenchmark/models/mistypes_a_folder/source/helper_in_source.py": "",
         **{f"torchbenchmark/models/{name}/__init__.py": text for name, text in MODELS.items()},
     }
     for name, text in files.items():

@@ -188,6 +188,14 @@ def test_code_that_is_wrong_for_a_later_state_is_found(run: Callable[..., dict[s
         assert row["reason"].endswith("(step 4)"), row
 
 
+def test_code_that_is_right_in_each_first_step_only_is_found(run: Callable[..., dict[str, Any]]) -> None:
+    """The runtime packs the weight again if it was restored, and not after its own step."""
+    (row,) = run("training", "keeps_a_weight_packed", "faithful").values()
+    assert row["status"] == "fail_accuracy", row
+    assert row["reason"].startswith("correct before timing, wrong while timed: ")
+    assert row["reason"].endswith("(step 2)"), row
+
+
 def test_an_infinity_beside_a_wrong_sum_does_not_excuse_it(run: Callable[..., dict[str, Any]]) -> None:
     """The rounding of a sum of other numbers is finite."""
     (row,) = run("training", "doubles_a_sum", "faithful").values()

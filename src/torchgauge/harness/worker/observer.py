@@ -49,7 +49,8 @@ class Observer:
 
     ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
     compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
-    ``earlier`` steps of eager precede each observation of a TorchBench model that upstream steps.
+    ``earlier`` steps precede each observation of a TorchBench model that upstream steps: those of eager, or
+    of the observed code if they are ``consecutive``.
     Observers whose observations are compared share their ``boxes``.
     """
 
@@ -57,7 +58,7 @@ class Observer:
         self.scenario, self.subject, self.runner = scenario, subject, ""
         self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
-        self.earlier = 0
+        self.earlier, self.consecutive = 0, False
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         copies = subject.built.copies(subject) if subject.built is not None else None
@@ -88,7 +89,9 @@ class Observer:
         With ``other``, inputs have the other values of this seed; the observation is empty if none can.
         """
         subject = self._with(call)
-        subject = replace(subject, seed=subject.seed + later, earlier=self.earlier)
+        subject = replace(
+            subject, seed=subject.seed + later, earlier=self.earlier, consecutive=self.consecutive
+        )
         self.restore(whole=True)
         try:
             if other is not None and not self._inputs().renew(other, half=True):
@@ -248,6 +251,13 @@ class Observer:
             if name in other and name not in run:
                 odd |= finite(name, to_host(self._snapshot.former(path), copy=False))
         return self._without({**odd, **run}, tuple(self._unsettled))
+
+    def untrained(self, eager: Observation, found: Observation) -> list[str]:
+        """Return the parameters that ``eager`` changes by more than rounding, if ``found`` changes none."""
+        start = f"{AFTER}.{PARAMETER}"
+        changed = [path for path in eager if path.startswith(start) and path in self._before]
+        far = [path for path in changed if not near(self._before[path], eager[path])]
+        return [] if found.keys() & far else far
 
     def settle(self, runs: Sequence[Observation]) -> None:
         """Keep the state that eager changes, and compare attributes that all ``runs`` change alike."""

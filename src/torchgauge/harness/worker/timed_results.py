@@ -46,6 +46,8 @@ FURTHER, CALM, FURTHER_S = 16, 4, 30.0
 """Maximum number of further steps of a program whose first ones compile, number of steps without compilation
 that end them, and their maximum wall time. Dynamo gives up after 8 compilations by default.
 """
+SLOW = 10.0
+"""Wall time in seconds of a first step beyond which no two consecutive steps are observed."""
 MIDDLE = 6
 """Number of blocks before the first whole check, if timed steps have no result to compare."""
 
@@ -61,6 +63,10 @@ class Limit:
     def rest_s(self) -> float:
         """Return the seconds of CPU time that are left."""
         return self._cpu_end - time.process_time()
+
+    def beyond(self, seconds: float) -> bool:
+        """Return whether ``seconds`` of wall time have passed."""
+        return time.perf_counter() > self._wall_end - LATE * self.seconds + seconds
 
     @property
     def reached(self) -> bool:
@@ -85,7 +91,8 @@ class TimedResults:
         The contracts of the first :data:`HELD` are not compared: results are held for it, as by a leak. If
         these steps compile, further ones follow: a program that is compiled anew for each value of a counter
         reaches the compiler's limit, but not in the steps of a block, before which the counter is restored.
-        Where compiled steps have no result to compare, an observation takes the place of each but the first.
+        Where compiled steps have no result to compare, an observation takes the place of each but the first,
+        and one of two consecutive steps precedes them.
         """
         before = _compilations()
         count = self._compare_first_steps(step, note, budget_s)
@@ -123,6 +130,8 @@ class TimedResults:
                 if not self._state.planned.case.configuration.compiled:
                     return 1
                 self._observes = True
+                if not limit.beyond(SLOW):
+                    self._refuse(checks.again(self._state, 1, consecutive=True))
             elif self._compare(shown, number, number + 1, exact=True) or (
                 number >= HELD and self._compare_contract(recorded, returned, number)
             ):

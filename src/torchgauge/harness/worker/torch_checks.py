@@ -158,11 +158,15 @@ class TorchChecks:
             for state, has_own in zip(self.run_.states, sized, strict=True):
                 state.measurements += [] if has_own or state.prepared.rule else [size]
 
-    def again(self, state: CaseState, earlier: int = 0) -> tuple[Cause, str] | None:
+    def again(
+        self, state: CaseState, earlier: int = 0, *, consecutive: bool = False
+    ) -> tuple[Cause, str] | None:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
         If upstream steps its TorchBench model, ``earlier`` steps of eager come before it. None do if memory
-        is short, or if eager does not repeat its result after them.
+        is short, or if eager does not repeat its result after them. If ``consecutive``, the earlier steps are
+        those of ``state``, whose rounding may grow: only the tolerance counts. Programs that draw random
+        numbers have no such observation.
         """
         if self.observer is None:
             return None
@@ -171,6 +175,10 @@ class TorchChecks:
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
         room = fits(LATER * tensor_bytes(self.eager), self.settings.memory_limit_bytes)
         self.observer.earlier = earlier if compiled and not self.built.wrappable and room else 0
+        if consecutive and (self.random or not self.observer.earlier):
+            self.observer.earlier = 0
+            return None
+        self.observer.consecutive = consecutive
         try:
             eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
             with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
@@ -178,7 +186,7 @@ class TorchChecks:
             self.left = torch.get_rng_state()
             if written := self._written(state):
                 return Cause.TOLERANCE, written
-            verdict = self._promised(state, found, results, exactly=not repeated)
+            verdict = self._promised(state, found, results, exactly=not (repeated or consecutive))
             if verdict.ok:
                 self.note_nonfinite(state, eager.base)
                 return None
@@ -187,8 +195,8 @@ class TorchChecks:
                 step = f" (step {earlier + 1})" if earlier else ""
                 return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
-            self.observer.earlier = 0
-        return self.again(state)
+            self.observer.earlier, self.observer.consecutive = 0, False
+        return None if consecutive else self.again(state)
 
     def unequal(
         self,
@@ -772,6 +780,10 @@ class TorchChecks:
             repetition = results(drawn=False)
             verdict = self._compare(repetition, expected, found, tolerance, made.rule, exactly=False)
             state.facts.update(verdict.facts)
+        if made.rule is None and (untrained := self.observer.untrained(expected, found)):
+            verdict.fail(
+                Cause.TOLERANCE, f"compiled code, unlike eager, changes no parameter: {named(untrained)}"
+            )
         if broken := self.broken_promise(state, self.observer.contracts):
             verdict.fail(Cause.CONTRACT, broken)
         return verdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -288,18 +288,18 @@ class InvokeSteps:
         """Return what one seeded step returns or, in training, the state that it leaves.
 
         It begins from the remembered state, or from the one that the earlier steps of ``subject`` leave.
-        Earlier steps run the module, with eager's rounding. The caller compares and restores the state that
-        the step changes. Raises :class:`NotOfferedError` for a training step that changes nothing, and the
-        exception that ``train()`` returns.
+        Earlier steps run the module, with eager's rounding, unless they are consecutive. The caller compares
+        and restores the state that the step changes. Raises :class:`NotOfferedError` for a training step that
+        changes nothing, and the exception that ``train()`` returns.
         """
         instance = self._instance(subject)
         run, former = self.step(subject), None
         if subject.earlier:
-            eager = self._step(subject, subject.module)
+            step = self._step(subject, subject.call if subject.consecutive else subject.module)
             seed_all(dataclasses.replace(subject, seed=0))  # observations with other seeds begin alike
-            with _disable_current_modes():
+            with nullcontext() if subject.consecutive else _disable_current_modes():
                 for _ in range(subject.earlier):
-                    eager()
+                    step()
             former = instance.snapshot.trainable()
         seed_all(subject)
         whole = isinstance(instance.module, WholeStep)
