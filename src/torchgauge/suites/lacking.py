@@ -1,7 +1,8 @@
 """What this machine lacks for a case, as its exception shows it: the one rule of a skip; worker side.
 
 A skip needs a positive cause: a package that is not installed, or a connection that was refused. A failing
-import of an installed package is an error, and so is a failure after a refusal that a model has survived.
+import of an installed package or of a module of the program's own is an error, and so is a failure after a
+refusal that a model has survived.
 """
 
 from __future__ import annotations
@@ -44,9 +45,21 @@ def handed_on(error: BaseException) -> Iterator[BaseException]:
 def absent_package(error: BaseException) -> str:
     """Return the first module behind ``error`` whose package is not installed; empty where there is none."""
     for link in handed_on(error):
-        if isinstance(link, ModuleNotFoundError) and link.name and not _is_installed(link.name):
-            return link.name
+        name = link.name if isinstance(link, ModuleNotFoundError) else None
+        if name and not _is_installed(name) and not _is_own(link, name.partition(".")[0]):
+            return name
     return ""
+
+
+def _is_own(error: BaseException, name: str) -> bool:
+    """Return whether the program that imports ``name`` first sought it in its package, or has such a file."""
+    sought = error.__context__
+    if isinstance(sought, ModuleNotFoundError) and str(sought.name).endswith(f".{name}"):
+        return True
+    frames = traceback.extract_tb(error.__traceback__)
+    folder = Path(frames[-1].filename).parent if frames else Path("site-packages")
+    places = (f"{name}.py", f"*/{name}.py", f"*/{name}/__init__.py")
+    return "site-packages" not in folder.parts and any(any(folder.glob(place)) for place in places)
 
 
 def refusal(error: BaseException, names: AbstractSet[str] = _REFUSED) -> BaseException | None:

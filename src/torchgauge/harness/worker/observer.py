@@ -101,7 +101,8 @@ class Observer:
             seen.update(self._without(self._changed(None, runners), self._own))
         finally:
             self._put_back(None)
-        return seen
+        shown: tuple[str, ...] = self.scenario.CONSECUTIVE if self.consecutive else ("",)
+        return {path: leaf for path, leaf in seen.items() if path.startswith(shown)}
 
     def repeat(self, call: Callable[..., Any]) -> None:
         """Run ``call`` until :data:`RESULTS` results are recorded, if its results are recorded at all.

@@ -64,10 +64,6 @@ class Limit:
         """Return the seconds of CPU time that are left."""
         return self._cpu_end - time.process_time()
 
-    def beyond(self, seconds: float) -> bool:
-        """Return whether ``seconds`` of wall time have passed."""
-        return time.perf_counter() > self._wall_end - LATE * self.seconds + seconds
-
     @property
     def reached(self) -> bool:
         """Return whether one of the limits is reached."""
@@ -112,6 +108,7 @@ class TimedResults:
         """Return the number of steps that were run or observed."""
         checks, before = self._checks, _compilations()
         checks.restore(whole=True)
+        began = time.perf_counter()
         recorded = checks.recording(self._state)
         limit = Limit(max(LEAST_S, SHARE * budget_s))
         for number in range(FIRST_STEPS):
@@ -130,8 +127,9 @@ class TimedResults:
                 if not self._state.planned.case.configuration.compiled:
                     return 1
                 self._observes = True
-                if not limit.beyond(SLOW):
+                if time.perf_counter() - began < SLOW:
                     self._refuse(checks.again(self._state, 1, consecutive=True))
+                    limit = Limit(limit.seconds)
             elif self._compare(shown, number, number + 1, exact=True) or (
                 number >= HELD and self._compare_contract(recorded, returned, number)
             ):

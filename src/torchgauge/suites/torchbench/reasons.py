@@ -127,7 +127,7 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
             "torchvision's compiled operators do not load: torchvision was built for another torch",
             hint="pip install torchvision==VERSION, with the VERSION and build (CPU or GPU) for your torch",
         )
-    if (absent := absent_package(error)) and not _is_own(absent, error, facts):
+    if absent := absent_package(error):
         return MissingPackageError(f"package {absent!r} is not installed", hint=facts.install(absent))
     return None
 
@@ -149,17 +149,6 @@ def _refuses(error: NotImplementedError, root: Path) -> bool:
     code = ast.parse(textwrap.dedent(inspect.getsource(frame.f_code)))
     conditions = [node for node in ast.walk(code) if isinstance(node, ast.If)]
     return name != "__init__" or any(node.lineno <= at <= (node.end_lineno or at) for node in conditions)
-
-
-def _is_own(module: str, error: BaseException, facts: Facts) -> bool:
-    """Return whether the model's folder has a file of this name, or the model first sought it there."""
-    root, name = facts.built_from or facts.checkout, module.partition(".")[0]
-    first = getattr(error.__context__, "name", None)
-    if isinstance(error.__context__, ModuleNotFoundError) and str(first).endswith(f".{name}"):
-        return True
-    folders = root.glob(f"torchbenchmark/*models/{facts.name}")
-    files = (path.relative_to(folder).with_suffix("") for folder in folders for path in folder.rglob("*.py"))
-    return any(name in path.parts for path in files)
 
 
 def _wants_data(chain: Sequence[BaseException], facts: Facts) -> bool:

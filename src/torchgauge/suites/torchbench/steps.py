@@ -32,6 +32,10 @@ UPDATE = "state.update."
 """Prefix of the paths of updates."""
 NO_MOMENTS = (GRADIENT, "state.buffer.", "state.written.")
 """Prefixes of the paths of what is neither an update nor state of an optimizer."""
+CONSECUTIVE = (GRADIENT, UPDATE, "state.buffer.")
+"""Prefixes of the paths that are compared of consecutive steps. An optimizer's wrong state shows in updates,
+and its counters may be right and differ: compiled code gives zeros for the gradients that eager leaves out.
+"""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
 
