@@ -66,8 +66,8 @@ class OutputError:
     """Holds how far one tensor of a result lies from float64, for a comparison of two builds.
 
     ``size`` is the RMS of the float64 tensor, ``error`` that of the distance. ``sums`` are sums of its four
-    quarters and two sums weighted by position, over the square root of its number of elements: two float64
-    tensors that differ have other ones. A tensor of integers or booleans is ``whole`` and has no error.
+    quarters and two sums weighted by position, over the square root of its number of elements: those of
+    different tensors rarely agree. A tensor of integers or booleans is ``whole`` and has no error.
     """
 
     path: str

@@ -1,8 +1,8 @@
 """What this machine lacks for a case, as its exception shows it: the one rule of a skip; worker side.
 
 A skip needs a positive cause: a package that is not installed, or a connection that was refused. A failing
-import of an installed package or of a module of the program's own is an error, and so is a failure after a
-refusal that a model has survived.
+import of an installed package is an error. So is that of a module which the importing program contains, and a
+failure after a refusal that a model has survived.
 """
 
 from __future__ import annotations
@@ -52,13 +52,16 @@ def absent_package(error: BaseException) -> str:
 
 
 def _is_own(error: BaseException, name: str) -> bool:
-    """Return whether the program that imports ``name`` first sought it in its package, or has such a file."""
+    """Return whether the importing program contains the module ``name``.
+
+    It does if a relative import failed before, or if a file of this name lies near the importing file.
+    """
     sought = error.__context__
     if isinstance(sought, ModuleNotFoundError) and str(sought.name).endswith(f".{name}"):
         return True
-    frames = traceback.extract_tb(error.__traceback__)
-    folder = Path(frames[-1].filename).parent if frames else Path("site-packages")
-    places = (f"{name}.py", f"*/{name}.py", f"*/{name}/__init__.py")
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    folder = Path(next((file for file in reversed(files) if file[0] != "<"), "site-packages/none")).parent
+    places = (f"{name}.py", f"*/{name}.py", f"{name}/__init__.py", f"*/{name}/__init__.py")
     return "site-packages" not in folder.parts and any(any(folder.glob(place)) for place in places)
 
 

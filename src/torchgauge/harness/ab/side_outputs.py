@@ -19,11 +19,14 @@ LATER_STEPS = "iteration1."
 """A second training step begins where the first one ended: it says the same again, with more rounding."""
 QUARTERS = 4
 TURN = 2.4
-"""Angle in radians between the weights of neighbouring elements: no two elements have equal weights."""
+"""Element k is weighted by cosine and sine of k times this angle, so that exchanged elements change sums."""
 
 
 def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, ...]:
-    """Return how far each tensor of ``found`` lies from that of ``truth``, in float64."""
+    """Return size, error and sums of each tensor of the first step that has the shape of its float64 one.
+
+    Integers and booleans have no error: those of ``truth`` are taken.
+    """
     errors = []
     for path, leaf in found.items():
         pair = [_reals(as_tensor(each)) for each in (leaf, truth.get(path))]
@@ -37,7 +40,7 @@ def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, 
             result, exact = result[both], exact[both]
         if count := exact.numel():
             angles = torch.arange(count, dtype=torch.float64, device=exact.device) * TURN
-            parts = [*exact.chunk(QUARTERS), exact * angles.cos(), exact * angles.sin()]
+            parts = [*exact.tensor_split(QUARTERS), exact * angles.cos(), exact * angles.sin()]
             sums = tuple(_short(float(part.sum()) / math.sqrt(count)) for part in parts)
             size, error = (float(each.norm()) / math.sqrt(count) for each in (exact, result - exact))
             errors.append(OutputError(path, _short(size), _short(error), sums, whole))

@@ -49,8 +49,8 @@ class Observer:
 
     ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
     compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
-    ``earlier`` steps precede each observation of a TorchBench model that upstream steps: those of eager, or
-    of the observed code if they are ``consecutive``.
+    Eager takes ``earlier`` steps before each observation of a TorchBench model that upstream steps. If
+    ``consecutive``, the observed code takes them itself.
     Observers whose observations are compared share their ``boxes``.
     """
 

@@ -47,7 +47,7 @@ FURTHER, CALM, FURTHER_S = 16, 4, 30.0
 that end them, and their maximum wall time. Dynamo gives up after 8 compilations by default.
 """
 SLOW = 10.0
-"""Wall time in seconds of a first step beyond which no two consecutive steps are observed."""
+"""Wall time in seconds of a first step from which on two consecutive steps are not compared."""
 MIDDLE = 6
 """Number of blocks before the first whole check, if timed steps have no result to compare."""
 
@@ -87,8 +87,8 @@ class TimedResults:
         The contracts of the first :data:`HELD` are not compared: results are held for it, as by a leak. If
         these steps compile, further ones follow: a program that is compiled anew for each value of a counter
         reaches the compiler's limit, but not in the steps of a block, before which the counter is restored.
-        Where compiled steps have no result to compare, an observation takes the place of each but the first,
-        and one of two consecutive steps precedes them.
+        Where compiled steps have no result to compare, an observation takes the place of each but the first.
+        Before them, the second of two compiled steps is compared with eager's.
         """
         before = _compilations()
         count = self._compare_first_steps(step, note, budget_s)

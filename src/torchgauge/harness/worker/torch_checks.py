@@ -164,9 +164,9 @@ class TorchChecks:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
         If upstream steps its TorchBench model, ``earlier`` steps of eager come before it. None do if memory
-        is short, or if eager does not repeat its result after them. If ``consecutive``, the earlier steps are
-        those of ``state``, whose rounding may grow: only the tolerance counts. Programs that draw random
-        numbers have no such observation.
+        is short, or if eager does not repeat its result after them. If ``consecutive``, each side takes its
+        own earlier steps, and float64 and own scales do not apply. Nothing is then observed if memory is
+        short, or if the program draws random numbers.
         """
         if self.observer is None:
             return None
@@ -697,9 +697,9 @@ class TorchChecks:
     def _judge_drawing(self, state: CaseState, backend: Backend, session: BackendSession) -> None:
         """Compile once more with ``fallback_random``, under which inductor draws as eager, and compare.
 
-        Results of its first steps are compared too. A wrong result is compared again without inductor's
-        change of convolutions to channels-last: ``rand_like`` of their outputs draws in order of memory. The
-        timed code is compiled later, without these options.
+        Results of its first steps are compared too. If a result is wrong, compile again without
+        ``layout_optimization``: it makes convolutions channels-last, and ``rand_like`` of their outputs then
+        draws in order of memory. The timed code is compiled later, without these changes.
         """
         from torch._inductor import config
 
@@ -720,7 +720,7 @@ class TorchChecks:
                     raise
                 state.prepared.close()
         layout = " and without layout_optimization" if changed else ""
-        state.facts[DRAWN] = f"checked with fallback_random{layout}, to draw as eager; timed with defaults"
+        state.facts[DRAWN] = f"checked with fallback_random{layout}, to draw as eager; timed without this"
 
     def _judge(self, state: CaseState, make: Callable[[], Prepared]) -> None:
         """Prepare ``state`` by ``make`` and compare it with eager; raises :class:`WrongResultError`."""

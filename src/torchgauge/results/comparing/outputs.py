@@ -4,8 +4,9 @@ A build may round otherwise, so nothing here asks for equal bits. Each tensor of
 far from float64 as the base's does, or as base's tensors of its kind do at the median, and ``FLOOR`` of the
 size of the tensor beside. A size that base's own error does not show to be more than rounding counts as a
 tenth of the median of its kind at least: a gradient that is zero but for rounding has no size of its own.
-Float64 itself is compared by sums: what changed in every precision is found too. Tensors that only one
-build has are compared in order, because parameters may be renamed; their numbers must be equal.
+Float64 itself is compared by sums: what changed in every precision is found too. Tensors of a
+kind whose paths differ are paired in order, because parameters may be renamed. Except of state, both builds
+must have equally many.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ JUMP = 5e-3
 """The floor of gradients and of what a step changes: rounding may turn an activation off."""
 JUMPING = (".grad", ".input_grad", ".change")
 TIES = 1e-2
-"""The floor of integers and booleans: places of equal numbers may be exchanged."""
+"""The floor of integers and booleans: indices of equal numbers may be exchanged."""
 STATE = "after."
-"""Prefix of the paths of state, of which an observation has what changed: rounding may change a tensor."""
+"""Prefix of state. An observation contains only changed state, and rounding may decide whether it changes."""
 ROUNDED = "rounded"
 """The fact of a side whose tensors are beyond the tolerance, as rounding explains."""
 SMALL = 0.1
@@ -58,13 +59,14 @@ def outputs_differ(launch: Launch) -> str:
         if found > most * limit:
             most = found / limit if limit else math.inf
             what = f"head's {other} differs by about {_share(found, size)} from base's float64 result"
-            own = f"base's result in its own dtype differs by {_share(ours.error, size)}"
-            worst = f"{what} (limit {_share(limit, size)}); {own}"
+            worst = f"{what} (limit {_share(limit, size)})"
+            if not ours.whole:
+                worst += f"; base's result in its own dtype differs by {_share(ours.error, size)}"
     return worst
 
 
 def _paired(base: Collection[str], head: Collection[str]) -> tuple[Mapping[str, str], str]:
-    """Return head's path for each of base's, and a sentence about a tensor without a partner.
+    """Return head's path for each of base's, and a sentence about a tensor without a partner, or "".
 
     State needs no partner if others of its kind have one: rounding may change it in one of the builds only.
     """

@@ -33,8 +33,8 @@ UPDATE = "state.update."
 NO_MOMENTS = (GRADIENT, "state.buffer.", "state.written.")
 """Prefixes of the paths of what is neither an update nor state of an optimizer."""
 CONSECUTIVE = (GRADIENT, UPDATE, "state.buffer.")
-"""Prefixes of the paths that are compared of consecutive steps. An optimizer's wrong state shows in updates,
-and its counters may be right and differ: compiled code gives zeros for the gradients that eager leaves out.
+"""Prefixes of the paths that are compared of consecutive steps. An optimizer's wrong state changes the second
+update. Its step counters may differ, because compiled code returns zeros where eager returns no gradient.
 """
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
@@ -215,7 +215,10 @@ class Instance:
 
     @contextmanager
     def returned(self) -> Iterator[list[Any]]:
-        """Collect what calls of ``train()`` inside return: ``invoke()`` drops it."""
+        """Yield a list of what ``train()`` returns in this context, because ``invoke()`` discards it.
+
+        It stays empty for a compiled :class:`WholeStep`.
+        """
         own, train, found = vars(self.model), getattr(self.model, "train", None), list[Any]()
         former = own.get("train")
         if callable(train):
@@ -292,9 +295,9 @@ class InvokeSteps:
         """Return what one seeded step returns or, in training, the state that it leaves.
 
         It begins from the remembered state, or from the one that the earlier steps of ``subject`` leave.
-        Earlier steps run the module, with eager's rounding, unless they are consecutive. The caller compares
-        and restores the state that the step changes. Raises :class:`NotOfferedError` for a training step that
-        changes nothing, and the exception that ``train()`` returns.
+        Earlier steps run the module with eager's rounding, or the call itself if ``subject.consecutive``. The
+        caller compares and restores the state that the step changes. Raises an exception that ``train()``
+        returns, and :class:`NotOfferedError` for a step that changes nothing.
         """
         instance = self._instance(subject)
         run, former = self.step(subject), None
