@@ -59,10 +59,12 @@ def _is_own(error: BaseException, name: str) -> bool:
     sought = error.__context__
     if isinstance(sought, ModuleNotFoundError) and str(sought.name).endswith(f".{name}"):
         return True
-    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    folder = Path(next((file for file in reversed(files) if file[0] != "<"), "site-packages/none")).parent
+    names = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    files = [Path(each) for each in names if not each.startswith("<")]
+    if not files or "site-packages" in files[-1].parts:
+        return False
     places = (f"{name}.py", f"*/{name}.py", f"{name}/__init__.py", f"*/{name}/__init__.py")
-    return "site-packages" not in folder.parts and any(any(folder.glob(place)) for place in places)
+    return any(any(files[-1].parent.glob(place)) for place in places)
 
 
 def refusal(error: BaseException, names: AbstractSet[str] = _REFUSED) -> BaseException | None:

@@ -81,6 +81,7 @@ def test_a_wrong_tensor_is_named_with_both_errors(base, head, path):
     ("base", "head", "sentence"),
     [
         ([*GOOD, tensor("out.aux", 1.0, 1e-7)], GOOD, "head has no out.aux, which base has"),
+        ([tensor("out", 1.0, 1e-7)], [tensor("other", 1.0, 1.0)], "head has no out, which base has"),
         (GOOD, [*GOOD, tensor("out.aux", 1.0, 1e-7)], "base has no out.aux, which head has"),
         ([*GOOD, *STATE], GOOD, "head has no after.buffer.b, which base has"),  # steps change no state
     ],

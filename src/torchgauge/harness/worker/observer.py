@@ -101,8 +101,9 @@ class Observer:
             seen.update(self._without(self._changed(None, runners), self._own))
         finally:
             self._put_back(None)
-        shown: tuple[str, ...] = self.scenario.CONSECUTIVE if self.consecutive else ("",)
-        return {path: leaf for path, leaf in seen.items() if path.startswith(shown)}
+        if self.consecutive:
+            return {path: leaf for path, leaf in seen.items() if path.startswith(self.scenario.CONSECUTIVE)}
+        return seen
 
     def repeat(self, call: Callable[..., Any]) -> None:
         """Run ``call`` until :data:`RESULTS` results are recorded, if its results are recorded at all.
@@ -254,7 +255,7 @@ class Observer:
         return self._without({**odd, **run}, tuple(self._unsettled))
 
     def untrained(self, eager: Observation, found: Observation) -> list[str]:
-        """Return the parameters that ``eager`` changes by more than rounding, if ``found`` changes none."""
+        """Return the parameters that ``eager`` changes beyond rounding, if ``found`` changes none of them."""
         start = f"{AFTER}.{PARAMETER}"
         changed = [path for path in eager if path.startswith(start) and path in self._before]
         far = [path for path in changed if not near(self._before[path], eager[path])]

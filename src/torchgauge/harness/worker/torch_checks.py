@@ -174,11 +174,10 @@ class TorchChecks:
         repeated = not compiled and self.reference.host is None
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
         room = fits(LATER * tensor_bytes(self.eager), self.settings.memory_limit_bytes)
-        self.observer.earlier = earlier if compiled and not self.built.wrappable and room else 0
-        if consecutive and (self.random or not self.observer.earlier):
-            self.observer.earlier = 0
+        earlier = earlier if compiled and not self.built.wrappable and room else 0
+        if consecutive and (self.random or not earlier):
             return None
-        self.observer.consecutive = consecutive
+        self.observer.earlier, self.observer.consecutive = earlier, consecutive
         try:
             eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
             with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
@@ -190,7 +189,6 @@ class TorchChecks:
             if verdict.ok:
                 self.note_nonfinite(state, eager.base)
                 return None
-            earlier = self.observer.earlier
             if not earlier or self.repeats(eager, self.observer.observe()):
                 step = f" (step {earlier + 1})" if earlier else ""
                 return verdict.cause or Cause.TOLERANCE, verdict.detail + step
@@ -705,10 +703,11 @@ class TorchChecks:
 
         configuration = state.planned.case.configuration
         for changed in ({}, {"layout_optimization": False}):
-            apart = replace(session, cache=f"{session.cache}-{DRAWN}{len(changed)}", kept="", cold=False)
+            folder = f"{session.cache}-{DRAWN}{len(changed)}"
+            own_session = replace(session, cache=folder, kept="", cold=False)
             try:
                 with config.patch(fallback_random=True, **changed):
-                    self._judge(state, partial(prepare, backend, self.subject, configuration, apart))
+                    self._judge(state, partial(prepare, backend, self.subject, configuration, own_session))
                     if (results := self.results(state)) is not None and state.draws_as_eager:
                         with self.run_.running(state), self.run_.observed(state):
                             step = self.step(state.prepared.call)

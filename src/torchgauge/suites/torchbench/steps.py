@@ -219,15 +219,16 @@ class Instance:
 
         It stays empty for a compiled :class:`WholeStep`.
         """
-        own, train, found = vars(self.model), getattr(self.model, "train", None), list[Any]()
-        former = own.get("train")
+        attributes, train, found = vars(self.model), getattr(self.model, "train", None), list[Any]()
+        former = attributes.get("train")
         if callable(train):
-            own["train"] = lambda: found.append(train())
+            attributes["train"] = lambda: found.append(train())
         try:
             yield found
         finally:
-            own.pop("train", None)
-            own.update({} if former is None else {"train": former})
+            attributes.pop("train", None)
+            if former is not None:
+                attributes["train"] = former
 
     def invoke(self, call: Any) -> Any:
         """Run upstream's step with ``call`` in the place of the module."""
