@@ -68,6 +68,8 @@ WRONG = {
         "stale_norm": "out: the result is unchanged although the inputs changed",
         "stale_choice": "out: the result is unchanged although the inputs changed",
         "specialised": "wrong with other inputs: out: largest error",
+        "specialised_shares": "wrong with other inputs: out: largest error",
+        "calibrated": "wrong with other inputs: out: largest error",
         "large_lost": "after.attribute.model.cache: largest error",
         "large_wrong": "after.attribute.model.cache: largest error",
         "large_elsewhere": "after.attribute.model.cache.elsewhere: largest error",

@@ -595,8 +595,29 @@ class Specialised(Program):
     def broken(self, x: torch.Tensor) -> Any:
         if not outside.KEPT:
             outside.KEPT.append(x.clone())
-        y = self.linear(x)
+        y = self.right(x)
         return y if torch.equal(x, outside.KEPT[0]) else y * 1.1
+
+
+class Calibrated(Program):
+    """A back end that clamps all inputs to the range of the first ones."""
+
+    def broken(self, x: torch.Tensor) -> Any:
+        if not outside.KEPT:
+            outside.KEPT.append(x.abs().max())
+        return self.linear(x.clamp(-outside.KEPT[0], outside.KEPT[0]))
+
+
+class SpecialisedShares(Specialised):
+    """The same for a program that refuses values above 1, as twice the largest would be."""
+
+    def inputs(self) -> tuple[Any, ...]:
+        return (torch.rand(SIDE, SIDE),)
+
+    def right(self, x: torch.Tensor) -> Any:
+        if float(x.max()) > 1.0:
+            raise ValueError("not a share")
+        return self.linear(x)
 
 
 class ComparesOneElement(Program):

@@ -7,9 +7,9 @@ float16 and bfloat16, of fewer than 1000 elements, for 1x1 kernels and where the
 A complex tensor is judged as the pairs of reals that it is.
 What passes is then judged on each tensor's own scale (``closeness.py``): a tolerance hides small values.
 Unlike PyTorch's, the rule says by how much a result differs; shapes are equal and integers exact, a NaN or
-infinity passes only where the reference has it, and without float64 only allclose counts, never the angle
-between two tensors. ``docs/method.md`` has the reasons, ``tests/harness/worker/test_accuracy_peer.py`` the
-proofs.
+infinity passes only where the reference has it, no element may be an outlier (:data:`OUTLIER`), and without
+float64 only allclose counts, never the angle between two tensors. ``docs/method.md`` has the reasons,
+``tests/harness/worker/test_accuracy_peer.py`` the proofs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ LOW_PRECISION = (torch.float16, torch.bfloat16)
 WITHOUT_REFERENCE = 4e-2
 """How near to float64 a result is where the reference itself is not finite; PyTorch's value."""
 
+OUTLIER = 10.0
+"""No element may differ from float64 by so many times the tolerance and eager's largest error."""
 ROUNDED = "rounded"
 """The fact that names tensors which are beyond the tolerance, and within what rounding explains."""
 
@@ -327,4 +329,6 @@ def _as_good_as_reference(
         return bool(close.all())
     eager = math.sqrt((near.eager_error or 0.0) / near.count)
     limit = near.multiplier * eager + tolerance.absolute / 10.0
-    return math.sqrt((near.error or 0.0) / near.count) <= limit
+    far = OUTLIER * (tolerance.absolute + largest_gap(expected, truth))
+    near_each = torch.isclose(found.double(), truth, atol=far, rtol=OUTLIER * tolerance.relative)
+    return math.sqrt((near.error or 0.0) / near.count) <= limit and bool(near_each.all())
