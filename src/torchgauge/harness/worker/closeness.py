@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -93,7 +93,7 @@ class Closeness:
     eager_error: float | None = None
     error: float | None = None
     along: float | None = None
-    odd: str = ""
+    odd: str = field(default="", kw_only=True)
 
     @property
     def slack(self) -> float:
@@ -159,8 +159,8 @@ def measure(
             pairs += [(exact, exact), (eager_error, eager_error), (error, error), (gap, exact)]
         filled += int(torch.count_nonzero(eager))
         sums = [total + float(one @ other) for total, (one, other) in zip(sums, pairs, strict=True)]
-    filled_share, odd = filled / max(1, count), odd_slice(expected, found, sums[0], sums[2])
-    return Closeness(path, count, multiplier, *sums[:3], filled_share, *sums[3:], odd=odd)
+    near = Closeness(path, count, multiplier, sums[0], sums[1], sums[2], filled / max(1, count), *sums[3:])
+    return replace(near, odd=odd_slice(expected, found, sums[0], sums[2]))
 
 
 def odd_slice(expected: torch.Tensor, found: torch.Tensor, size: float, gap: float) -> str:
@@ -182,8 +182,9 @@ def odd_slice(expected: torch.Tensor, found: torch.Tensor, size: float, gap: flo
         limits = torch.maximum(NEAR * norms.clamp(min=math.sqrt(size / length)), DISCORDS * usual * norms)
         index = int((gaps - limits).argmax())
         if gaps[index] > limits[index]:
-            share = float(gaps[index] / norms[index])
-            return f"index {index} of dimension {dim} differs from eager by {share:.2g} of its RMS"
+            far, usual = (float(each[index]) * math.sqrt(length / expected.numel()) for each in (gaps, norms))
+            where = f"index {index} of dimension {dim}"
+            return f"at {where}, its RMS distance from eager is {far:.2g}, and eager's RMS {usual:.2g}"
     return ""
 
 
