@@ -247,7 +247,7 @@ class Yardstick:
         if own < 1.0:
             distance = math.sqrt(each.error) / size
             if distance > NEAR * each.slack + each.multiplier * noise:
-                return f"its distance from float64 is {distance:.2g} of its RMS, but only {own:.2g} for eager"
+                return f"it differs from float64 by {distance:.2g} times its RMS, but eager by {own:.2g} times"
             turn = abs(each.along) / each.truth
             steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
             if noise <= STEADY and turn > steady * each.slack:
@@ -332,7 +332,7 @@ def _apart(each: Closeness, limit: float) -> str:
     if math.sqrt(each.gap) <= limit * each.slack:
         return ""
     share = math.sqrt(each.gap / each.eager) if each.eager else math.inf
-    return f"its distance from eager is {share:.2g} of its RMS, more than for other tensors"
+    return f"it differs from eager by {share:.2g} times its RMS, more than other tensors do"
 
 
 def _noise_of_kinds(tensors: Iterable[Closeness]) -> dict[str, float]:

@@ -117,14 +117,20 @@ def conflict_reason(suspect: Suspect, error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What ``error`` says in at most 500 characters, with its type where it is no error of ours.
+    """Return what ``error`` says in at most 500 characters, with its type unless torchgauge raised it.
 
-    A note that was attached to it follows in parentheses.
+    It is the first line, and the next one if that ends with a colon. The last line of what a failed command
+    wrote to a captured stderr, and a note that was attached, follow.
     """
     note = f" ({note_on(error)})" if note_on(error) else ""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
         said = error.in_a_line
     else:
-        text = str(error).strip().splitlines()
-        said = f"{type(error).__name__}: {text[0] if text else ''}"
+        first, *more = str(error).strip().splitlines() or [""]
+        said = f"{type(error).__name__}: {first}"
+        if said.endswith(":") and more:
+            said += f" {more[0].strip()}"
+        written = getattr(error, "stderr", None) or ""
+        written = written.decode(errors="replace") if isinstance(written, bytes) else str(written)
+        said += "".join(f" {line}" for line in written.strip().splitlines()[-1:])
     return said[: 500 - len(note)] + note
