@@ -377,7 +377,11 @@ def test_a_series_is_named_by_file_function_and_workload(good: Any, folder: Path
         ),
         ("raising", Status.ERROR, "ValueError: of its own (bad.py, line 60)"),
         ("commanding", Status.ERROR, "returned non-zero exit status 1. no disk (bad.py, line "),
-        ("introducing", Status.ERROR, "RuntimeError: backend='mine' raised: KeyError: 'weight' (bad.py, line "),
+        (
+            "introducing",
+            Status.ERROR,
+            "RuntimeError: backend='mine' raised: KeyError: 'weight' (bad.py, line ",
+        ),
         ("of_two", Status.PASS, ""),
         ("exported", Status.PASS, ""),
         ("partial", Status.PASS, ""),
@@ -484,7 +488,9 @@ def test_a_wrong_gradient_beside_much_larger_ones_is_found(tmp_path: Path) -> No
     """Compiled code negates gradients of 1e-4: the rounding of a sum is that of its own terms."""
     row = compiled(tmp_path, SPREAD, "training")
     assert row.status is Status.FAIL_ACCURACY, row
-    assert row.reason.startswith("iteration0.grad.linear.bias: it differs from float64 by 2 times its RMS, but eager by ")
+    assert row.reason.startswith(
+        "iteration0.grad.linear.bias: it differs from float64 by 2 times its RMS, but eager by "
+    )
 
 
 def test_the_optimizer_of_a_step_of_ones_own_is_compiled(tmp_path: Path) -> None:

@@ -89,17 +89,19 @@ def test_a_float32_tensor_under_autocast_counts_as_float32(both: Any, peer: Any,
     assert both(*apart(2.5, dtype=torch.bfloat16), tolerance=tolerance.absolute) == (True, True)
 
 
-# --- PyTorch's passes, ours does not ---------------------------------------------------------------
+def test_one_wrong_element_hides_in_a_large_tensor(both: Any) -> None:
+    """Agreement, and a weakness of both: an RMSE over a million elements does not see one of them.
 
-
-@pytest.mark.parametrize(("error", "ours"), [(0.05, False), (0.005, True)])
-def test_one_wrong_element_of_a_large_tensor_is_an_outlier(both: Any, error: float, ours: bool) -> None:
-    """An RMSE over a million elements does not see one of them: more than ten times the tolerance fails."""
+    Ours does see it where eager can run again: ``test_one_wrong_element_is_an_outlier``.
+    """
     truth = torch.ones(1_000_000, dtype=torch.float64)
     found = truth.float()
-    found[7] += error
-    assert both(truth.float(), found, truth) == (ours, True)
+    found[7] += 0.05
+    assert both(truth.float(), found, truth) == (True, True)
     assert both(truth.float(), found) == (False, True), "without float64 ours sees it, a cosine does not"
+
+
+# --- PyTorch's passes, ours does not ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, 1.1])

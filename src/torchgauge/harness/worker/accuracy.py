@@ -7,15 +7,16 @@ float16 and bfloat16, of fewer than 1000 elements, for 1x1 kernels and where the
 A complex tensor is judged as the pairs of reals that it is.
 What passes is then judged on each tensor's own scale (``closeness.py``): a tolerance hides small values.
 Unlike PyTorch's, the rule says by how much a result differs; shapes are equal and integers exact, a NaN or
-infinity passes only where the reference has it, no element may be an outlier (:data:`OUTLIER`), and without
-float64 only allclose counts, never the angle between two tensors. ``docs/method.md`` has the reasons,
+infinity passes only where the reference has it, and without float64 only allclose counts, never the angle
+between two tensors. Where eager can run again, an element or a slice fails by itself: see :data:`OUTLIER`,
+and ``odd_slices`` of ``closeness.py``. ``docs/method.md`` has the reasons,
 ``tests/harness/worker/test_accuracy_peer.py`` the proofs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,16 @@ import torch
 
 from torchgauge.counted import counted
 from torchgauge.errors import JudgeError
-from torchgauge.harness.worker.closeness import Closeness, largest_gap, measure, scales, strangers
+from torchgauge.harness.worker.closeness import (
+    PIECE,
+    Closeness,
+    Leaves,
+    largest_gap,
+    measure,
+    odd_slices,
+    scales,
+    strangers,
+)
 from torchgauge.harness.worker.rounding import EagerResults
 from torchgauge.records import Cause, Modifier, Tolerance
 from torchgauge.suites.outputs import as_reals, as_tensor, not_finite
@@ -38,7 +48,10 @@ WITHOUT_REFERENCE = 4e-2
 """How near to float64 a result is where the reference itself is not finite; PyTorch's value."""
 
 OUTLIER = 10.0
-"""No element may differ from float64 by so many times the tolerance and eager's largest error."""
+"""Largest error of an element in a tensor whose RMSE passes, as a multiple of what may be expected: the sum
+of the tolerance and of eager's largest error. Above it, eager's runs with other rounding have to explain it.
+"""
+
 ROUNDED = "rounded"
 """The fact that names tensors which are beyond the tolerance, and within what rounding explains."""
 
@@ -137,15 +150,37 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
                 verdict.ties[path] = 1
             else:
                 verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {value!r}")
-    for path, reason in strangers(verdict.tensors, rerun=rerun) if own_scale else ():
-        pair = as_tensor(reference[path]), as_tensor(result[path])
-        if eager.explains(path, *pair):
-            verdict.rounded.append(path)
-        else:
-            verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
+    if own_scale:
+
+        def leaves(path: str) -> Leaves:
+            expected, found = as_tensor(reference[path]), as_tensor(result[path])
+            return as_reals(expected), as_reals(found), _yardstick((fp64 or {}).get(path), expected)
+
+        _judge_scales(verdict, leaves, eager, rerun=rerun)
     if verdict.cause is Cause.TOLERANCE and eager.stopped_by:
         verdict.detail += f"; rounding is not ruled out, because {eager.stopped_by}"
     return verdict
+
+
+def _judge_scales(
+    verdict: Verdict,
+    leaves: Callable[[str], Leaves],
+    eager: EagerResults,
+    *,
+    rerun: bool,
+) -> None:
+    """Fail tensors that do not agree on their own scale; ``leaves`` returns the tensors of a path.
+
+    Slices are judged if all whole tensors agree, and if eager can run again.
+    """
+    for path, reason in strangers(verdict.tensors, rerun=rerun):
+        if eager.explains(path, *leaves(path)[:2]):
+            verdict.rounded.append(path)
+        else:
+            verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
+    for path, reason in odd_slices(verdict.tensors, leaves) if rerun and verdict.ok else ():
+        if eager.refute(path, *leaves(path)[:2]):
+            verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
 
 
 @_judging()
@@ -259,7 +294,7 @@ def _compare_inexact(  # noqa: PLR0917  as above
     expected, found, truth = pads
     error = largest_gap(expected, found)
     verdict.max_abs_error = max(verdict.max_abs_error, error)
-    passed, parts = True, []
+    passed, outlier, parts = True, False, []
     times, tolerated = multiplier(found, tolerance), {"atol": tolerance.absolute, "rtol": tolerance.relative}
     for part in scales(expected) if bool(expected.isfinite().all()) else [...]:
         one, other, exact = expected[part], found[part], None if truth is None else truth[part]
@@ -270,12 +305,13 @@ def _compare_inexact(  # noqa: PLR0917  as above
             verdict.squares += near.error
             verdict.reference_squares += near.eager_error
             verdict.elements += near.count
-            right = right or _as_good_as_reference(one, other, exact, near, tolerance)
+            if not right and _as_good_as_reference(one, other, exact, near, tolerance):
+                right, outlier = True, outlier or _has_outlier(one, other, exact, tolerance)
         passed = passed and right
     if not passed and eager.explains(path, expected, found):
         verdict.rounded.append(path)
         return
-    if not passed:
+    if not passed or (outlier and eager.refute(path, expected, found)):
         verdict.fail(
             Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
         )
@@ -329,6 +365,16 @@ def _as_good_as_reference(
         return bool(close.all())
     eager = math.sqrt((near.eager_error or 0.0) / near.count)
     limit = near.multiplier * eager + tolerance.absolute / 10.0
-    far = OUTLIER * (tolerance.absolute + largest_gap(expected, truth))
-    near_each = torch.isclose(found.double(), truth, atol=far, rtol=OUTLIER * tolerance.relative)
-    return math.sqrt((near.error or 0.0) / near.count) <= limit and bool(near_each.all())
+    return math.sqrt((near.error or 0.0) / near.count) <= limit
+
+
+def _has_outlier(
+    expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor, tolerance: Tolerance
+) -> bool:
+    """Return whether an element of ``found`` is further from ``truth`` than :data:`OUTLIER` allows."""
+    limit, relative = (
+        OUTLIER * (tolerance.absolute + largest_gap(expected, truth)),
+        OUTLIER * tolerance.relative,
+    )
+    pieces = zip(found.flatten().split(PIECE), truth.flatten().split(PIECE), strict=True)
+    return not all(torch.isclose(one.double(), other, relative, limit).all() for one, other in pieces)

@@ -18,17 +18,17 @@ A tensor with elements of very different magnitude, such as scores beside pads, 
 (:func:`scales`). Without float64 the second, against eager, and the third are left: the third alone would
 excuse a fault that all tensors share. So a tensor further than ``NEAR`` of eager's RMS from eager fails too,
 if eager can run again and further runs with other rounding differ less. On the same condition a tensor fails
-by one of its slices (:func:`odd_slice`): a row of a thousand is 3 % of a tensor. ``docs/method.md`` has what
-the rule finds, and where its numbers come from.
+by one of its slices (:func:`odd_slices`): a thousandth of the rows, if it is zero, changes a tensor by 3 % of
+its RMS. ``docs/method.md`` has what the rule finds, and where its numbers come from.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise, repeat
 from typing import Any
 
 import torch
@@ -66,10 +66,14 @@ smaller. Otherwise rounding of the larger elements would hide an error of a perc
 """
 
 SLICES = 16
-"""Least number of slices along a dimension; one of fewer shows in the whole tensor."""
+"""Least length of a dimension whose slices are judged: in a shorter one, a wrong slice shows in the RMS."""
 
 PIECE = 1 << 24
 """Number of elements that are compared at a time: float64 copies of a large tensor need memory."""
+
+
+Leaves = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
+"""Eager's tensor, the result and float64's, if there is one; all real and of one shape."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,6 @@ class Closeness:
     ``eager``, ``result`` and ``truth`` are sums of squares, ``gap`` that of the result less eager, ``error``
     and ``eager_error`` those of the distances from float64. ``along`` is the scalar product of float64 with
     the result less eager. ``multiplier`` is m, ``filled`` the share of eager's elements that are not zero.
-    ``odd`` is the result of :func:`odd_slice`.
     """
 
     path: str
@@ -93,7 +96,6 @@ class Closeness:
     eager_error: float | None = None
     error: float | None = None
     along: float | None = None
-    odd: str = field(default="", kw_only=True)
 
     @property
     def slack(self) -> float:
@@ -159,33 +161,7 @@ def measure(
             pairs += [(exact, exact), (eager_error, eager_error), (error, error), (gap, exact)]
         filled += int(torch.count_nonzero(eager))
         sums = [total + float(one @ other) for total, (one, other) in zip(sums, pairs, strict=True)]
-    near = Closeness(path, count, multiplier, sums[0], sums[1], sums[2], filled / max(1, count), *sums[3:])
-    return replace(near, odd=odd_slice(expected, found, sums[0], sums[2]))
-
-
-def odd_slice(expected: torch.Tensor, found: torch.Tensor, size: float, gap: float) -> str:
-    """Return what is wrong with a slice of one index of ``found``, such as a row; empty if nothing is.
-
-    ``size`` and ``gap`` are the sums of squares of eager and of the difference. A slice is wrong if it lies
-    further from eager than ``NEAR`` of its own norm and of the usual one, and than ``DISCORDS`` times the
-    median of the slices.
-    """
-    for dim, length in enumerate(expected.shape):
-        if length < SLICES or gap <= NEAR**2 * size / length:
-            continue
-        others = tuple(other for other in range(expected.ndim) if other != dim)
-        norms, gaps = (
-            each.double().square().sum(others).sqrt() if others else each.double().abs()
-            for each in (expected, found - expected)
-        )
-        usual = float((gaps / norms).nan_to_num(0.0, posinf=0.0).median())
-        limits = torch.maximum(NEAR * norms.clamp(min=math.sqrt(size / length)), DISCORDS * usual * norms)
-        index = int((gaps - limits).argmax())
-        if gaps[index] > limits[index]:
-            far, usual = (float(each[index]) * math.sqrt(length / expected.numel()) for each in (gaps, norms))
-            where = f"index {index} of dimension {dim}"
-            return f"at {where}, its RMS distance from eager is {far:.2g}, and eager's RMS {usual:.2g}"
-    return ""
+    return Closeness(path, count, multiplier, sums[0], sums[1], sums[2], filled / max(1, count), *sums[3:])
 
 
 @dataclass(frozen=True)
@@ -231,14 +207,12 @@ class Yardstick:
     def judge(self, each: Closeness) -> str:
         """What is wrong with a tensor on its own scale; empty if nothing is."""
         kind = kind_of(each.path)
+        if self.nothing(each):
+            return self._grown(each)
         if each.truth is None or each.error is None or each.eager_error is None or each.along is None:
-            if not each.eager or _rms(each.eager, each) < SLIGHT * self.size[kind]:
-                return self._grown(each)
             limit = (AGREE + DISCORDS * self.share[kind]) * math.sqrt(each.eager)
             return self._turned(each) or _apart(each, limit)
-        own = each.noise
-        if own is None or own >= NOTHING:
-            return self._grown(each)
+        own = each.noise or 0.0
         if each.filled >= FILLED and not each.result:
             return "all zeros, unlike float64 and eager"
         if each.error <= each.eager_error and (own < 1.0 or each.result <= SHRUNK * each.eager):
@@ -247,12 +221,18 @@ class Yardstick:
         if own < 1.0:
             distance = math.sqrt(each.error) / size
             if distance > NEAR * each.slack + each.multiplier * noise:
-                return f"it differs from float64 by {distance:.2g} times its RMS, but eager by {own:.2g} times"
+                return f"its error against float64 is {distance:.2g} of float64's RMS, and eager's {own:.2g}"
             turn = abs(each.along) / each.truth
             steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
             if noise <= STEADY and turn > steady * each.slack:
                 return f"its slope against float64 differs from eager's by {turn:.2g}"
         return _apart(each, AGREE * math.sqrt(each.eager) + DISCORDS * self.discord * noise * size)
+
+    def nothing(self, each: Closeness) -> bool:
+        """Return whether a tensor ought to be zero, and holds rounding errors."""
+        if each.truth is None:
+            return not each.eager or _rms(each.eager, each) < SLIGHT * self.size[kind_of(each.path)]
+        return each.noise is None or each.noise >= NOTHING
 
     def _turned(self, each: Closeness) -> str:
         """What is wrong with the slope against eager, where there is no float64 to ask."""
@@ -285,16 +265,67 @@ class Yardstick:
 def strangers(tensors: Sequence[Closeness], *, rerun: bool = False) -> Iterator[tuple[str, str]]:
     """Yield the path of each tensor that does not agree on its own scale, and what is wrong with it.
 
-    With ``rerun``, a tensor with an odd slice is yielded too, and one without float64 that is far from eager:
-    eager can run again with other rounding, and the caller lets the tensor pass if such runs differ as much.
+    With ``rerun``, a tensor without float64 that is far from eager is yielded too: eager can run again with
+    other rounding, and the caller lets the tensor pass if such runs differ as much.
     """
     yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth])
     for each in tensors:
         reason = yardstick.judge(each)
-        if not reason and rerun:
-            reason = (yardstick.far(each) if each.truth is None else "") or each.odd
+        if not reason and rerun and each.truth is None:
+            reason = yardstick.far(each)
         if reason:
             yield each.path, reason
+
+
+def odd_slices(tensors: Iterable[Closeness], leaves: Callable[[str], Leaves]) -> Iterator[tuple[str, str]]:
+    """Yield the path of each tensor of which a slice is wrong, and what is wrong with it.
+
+    A slice is all elements of one index of a dimension: a row, a column, a channel, an element of a vector.
+    It is wrong if its difference from eager exceeds ``NEAR`` times its norm, and ``DISCORDS`` times its norm
+    and the median ratio of both. Its norm counts as the usual one of its tensor at least. A slice that is
+    nearer to float64 than eager is right. ``leaves`` returns the tensors of a path.
+    """
+    some = [each for each in tensors if each.eager or each.truth]
+    yardstick = Yardstick.of(some)
+    for path, group in groupby(some, lambda each: each.path):
+        parts = [*group]
+        eager, gap = sum(each.eager for each in parts), sum(each.gap for each in parts)
+        if gap and not any(map(yardstick.nothing, parts)):
+            slack = max(each.slack for each in parts)
+            least = ROUNDING_FLOOR * yardstick.largest[kind_of(path)]
+            if reason := _odd_slice(leaves(path), eager, gap, slack, least):
+                yield path, reason
+
+
+def _odd_slice(tensors: Leaves, eager: float, gap: float, slack: float, least: float) -> str:
+    """Return what is wrong with a slice; ``eager`` and ``gap`` are sums of squares, ``least`` is an RMS."""
+    expected, found, truth = tensors
+    for dim, length in enumerate(expected.shape):
+        if length < SLICES or gap <= NEAR**2 * eager / length:
+            continue
+        norms, gaps = _norms(dim, expected), _norms(dim, expected, found)
+        ratio = float((gaps / norms)[norms > 0.0].median())
+        usual, rms = math.sqrt(eager / length), math.sqrt(length / expected.numel())
+        limits = slack * max(NEAR, DISCORDS * ratio) * norms.clamp(min=max(usual, least / rms))
+        excess = (gaps - limits).nan_to_num(0.0, 0.0, 0.0)
+        if truth is not None:
+            excess[_norms(dim, truth, found) <= _norms(dim, truth, expected)] = 0.0
+        index = int(excess.argmax())
+        if excess[index] > 0.0:
+            far, own = (float(each[index]) * rms for each in (gaps, norms))
+            where = f"index {index} of dimension {dim}"
+            return f"{where}: its RMS distance from eager is {far:.2g}, and eager's RMS {own:.2g}"
+    return ""
+
+
+def _norms(dim: int, tensor: torch.Tensor, less: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the float64 norm of each slice along ``dim`` of a tensor, or of its difference from ``less``."""
+    step, norms = max(1, PIECE * tensor.shape[dim] // tensor.numel()), []
+    others = repeat(0.0) if less is None else less.split(step, dim)
+    for one, other in zip(tensor.split(step, dim), others):  # noqa: B905  zeros have no end
+        wide = (one.double() - other).movedim(dim, 0)
+        norms.append(wide.reshape(len(wide), -1).norm(dim=1))
+    return torch.cat(norms)
 
 
 def nonsense(tensors: Sequence[Closeness]) -> str:
@@ -332,7 +363,10 @@ def _apart(each: Closeness, limit: float) -> str:
     if math.sqrt(each.gap) <= limit * each.slack:
         return ""
     share = math.sqrt(each.gap / each.eager) if each.eager else math.inf
-    return f"it differs from eager by {share:.2g} times its RMS, more than other tensors do"
+    limit /= math.sqrt(each.eager) or 1.0
+    return (
+        f"its difference from eager is {share:.2g} of eager's RMS, above the limit {limit * each.slack:.2g}"
+    )
 
 
 def _noise_of_kinds(tensors: Iterable[Closeness]) -> dict[str, float]:

@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import JudgeError
 from torchgauge.harness.worker.accuracy import LOW_PRECISION, nonfinite
 from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.harness.worker.timing import time_block
+from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Modifier
 from torchgauge.suites.leaves import leaves
 from torchgauge.suites.outputs import Observation, to_host
@@ -75,9 +77,10 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], seed: int, *, half:
     tensor has floating-point values, in two dimensions or more, and not if they are sorted. Each becomes
     another one of its row, so the model accepts it. Booleans are exchanged.
 
-    With ``half``, every second element keeps its value, and so do the first and the last: code may compare
-    some elements alone. The number is then 2 if ``seed`` is odd, as code may fix a range at the first inputs,
-    and else 0.5. No dtype rounds these.
+    With ``half``, a random half of the elements, the first and the last keep their values: code may compare
+    some elements alone. The number is then 0.5. If ``seed`` is odd, it is 2 for a tensor with values outside
+    -1 to 1, because code may store the range of the first inputs. Others may be shares, of which a device's
+    assertion may end the process.
     """
     tensors = [tensor for tensor in _restorable(inputs, restorable) if tensor.numel()]
     inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
@@ -88,13 +91,14 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], seed: int, *, half:
     dice = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in (*whole, *inexact):
-            factor = (2.0 if seed % 2 else 0.5) if half else None
-            tensor.copy_(_other_values(to_host(tensor), dice, factor))
+            values, real = to_host(tensor), any(tensor is one for one in inexact)
+            large = seed % 2 and real and float(values.abs().max()) > 1.0
+            tensor.copy_(_other_values(values, dice, (2.0 if large else 0.5) if half else None))
     return bool(inexact or whole)
 
 
 def _other_values(values: torch.Tensor, dice: torch.Generator, factor: float | None) -> torch.Tensor:
-    """Return other values for a tensor on the host; with a ``factor``, for half of it. See :func:`alter`."""
+    """Return other values for a tensor on the host; a ``factor`` changes half of them. See :func:`alter`."""
     other, dim = values, _last(values)
     real = values.is_floating_point() or values.is_complex()
     if dim is not None and (real or values.dtype == torch.bool):
@@ -245,7 +249,7 @@ def _typical(times: list[float]) -> float:
 class OtherInputs:
     """Comparisons of results for other values in the input tensors; eager is observed once.
 
-    Compiled code gets them after all measurements, as other values may cause a recompilation. ``timed``
+    Compiled code runs with them after all measurements, as other values may cause a recompilation. ``timed``
     holds, by the key of a case, the result of a step that was timed like a block: code may compute only when
     it is checked.
     """
@@ -256,19 +260,21 @@ class OtherInputs:
         self.timed: dict[str, Observation] = {}
 
     def problem(self, state: CaseState) -> str:
-        """Return how the result of ``state`` differs from eager's; empty if it does not, or if a run raises.
+        """Return how the result of ``state`` differs from eager's, or what code raises that eager does not.
 
-        A model may refuse values that are not its suite's.
+        It is empty if nothing is wrong, or if the model refuses values that are not its suite's.
         """
+        if self.eager is None:
+            return ""
+        timed, observed = self.timed.get(state.key, {}), partial(self.observer.observe, other=self.seed)
         try:
-            if self.eager is None:
-                return ""
-            timed, observed = self.timed.get(state.key, {}), partial(self.observer.observe, other=self.seed)
             return self._fault(state, self.eager, timed, timed=True) or self._fault(
                 state, self.eager, observed(state.prepared.call)
             )
-        except Exception:  # noqa: BLE001  a model may refuse these values
+        except (JudgeError, MemoryError, torch.OutOfMemoryError):
             return ""
+        except Exception as error:  # noqa: BLE001  compiled code refuses what eager accepts
+            return f"raised with other inputs: {first_line(error)}"
 
     def _fault(
         self, state: CaseState, eager: EagerResults, found: Observation, *, timed: bool = False
@@ -297,9 +303,9 @@ class OtherInputs:
 
     @cached_property
     def eager(self) -> EagerResults | None:
-        """Eager's results; None unless the first is finite, has changed, and is equal in two runs.
+        """Eager's results; None unless they are finite, have changed, and are equal in two runs.
 
-        A model that refuses larger values gets smaller ones: ``seed`` is then even.
+        If results for larger values are not, or if the model refuses them, ``seed`` becomes even.
         """
         for seed in (self.seed, self.seed - 1):
             self.seed = seed

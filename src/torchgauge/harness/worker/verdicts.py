@@ -119,18 +119,17 @@ def conflict_reason(suspect: Suspect, error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """Return what ``error`` says in at most 500 characters, with its type unless torchgauge raised it.
 
-    It is the first line, and the next one if that ends with a colon. The last line of what a failed command
-    wrote to a captured stderr, and a note that was attached, follow.
+    The message is the first line, and the second if the first ends with a colon. The last line of a failed
+    command's captured stderr, and a note that was attached, follow.
     """
     note = f" ({note_on(error)})" if note_on(error) else ""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
         said = error.in_a_line
     else:
-        first, *more = str(error).strip().splitlines() or [""]
-        said = f"{type(error).__name__}: {first}"
-        if said.endswith(":") and more:
-            said += f" {more[0].strip()}"
-        written = getattr(error, "stderr", None) or ""
-        written = written.decode(errors="replace") if isinstance(written, bytes) else str(written)
-        said += "".join(f" {line}" for line in written.strip().splitlines()[-1:])
+        first, *more = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+        said = f"{type(error).__name__}: {first}{f' {more[0]}' if first.endswith(':') and more else ''}"
+        written = getattr(error, "stderr", None)
+        written = written.decode(errors="replace") if isinstance(written, bytes) else written
+        if isinstance(written, str) and written.strip():
+            note = f": {written.strip().splitlines()[-1][:200]}{note}"
     return said[: 500 - len(note)] + note
