@@ -132,8 +132,9 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
     rerun = eager is not None
     verdict, eager = Verdict(), eager or EagerResults(lambda _: {}, {**reference}, lambda: {**(fp64 or {})})
     if reference.keys() != result.keys():
-        odd = sorted(reference.keys() ^ result.keys())
-        verdict.fail(Cause.TOLERANCE, f"structure differs: {', '.join(odd[:3])}")
+        sides = {"eager": reference.keys() - result.keys(), "the result": result.keys() - reference.keys()}
+        odd = [f"{', '.join(sorted(paths)[:3])} (only in {side})" for side, paths in sides.items() if paths]
+        verdict.fail(Cause.TOLERANCE, f"structure differs: {', '.join(odd)}")
         return verdict
     for path, value in reference.items():
         found = result[path]

@@ -44,7 +44,9 @@ STEADY = 0.2
 NOTHING = 1e3
 """Float64 says zero where eager's error is so many times the tensor: a bias before a batch norm, for one."""
 SLIGHT = 1e-2
-"""Without float64, a tensor below this share of its kind's median RMS may be such a zero."""
+"""Without float64, a tensor below this share of its kind's median RMS may be such a zero. The errors of a
+gradient add up in that of a bias before a batch norm, to 1e-3 of the median with inductor.
+"""
 NONSENSE = 0.5
 """How far eager on the host may lie from float64, in RMS; rounding does not come near (docs/method.md)."""
 CHAOS = 3.0
@@ -249,9 +251,14 @@ class Yardstick:
     def far(self, each: Closeness) -> str:
         """Return what is wrong with a tensor without float64 that is far from eager; empty if it is near."""
         gap, size = _rms(each.gap, each), _rms(each.eager, each)
-        if gap <= max(NEAR * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind_of(each.path), 0.0)):
+        kind = kind_of(each.path)
+        slight = SLIGHT * self.size.get(kind, 0.0) if self.nothing(each) else 0.0
+        limit = max(NEAR * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind, 0.0), slight)
+        if gap <= limit:
             return ""
-        return f"its RMS distance from eager is {gap:.2g}, and eager's RMS {size:.2g}"
+        return (
+            f"its RMS distance from eager is {gap:.2g}, with a limit of {limit:.2g} and an RMS of {size:.2g}"
+        )
 
     def _grown(self, each: Closeness) -> str:
         """What is wrong with a tensor that ought to be zero: it has the size of those that are not."""
@@ -314,7 +321,7 @@ def _odd_slice(tensors: Leaves, eager: float, gap: float, slack: float, least: f
         if excess[index] > 0.0:
             far, own = (float(each[index]) * rms for each in (gaps, norms))
             where = f"index {index} of dimension {dim}"
-            return f"{where}: its RMS distance from eager is {far:.2g}, and eager's RMS {own:.2g}"
+            return f"{where}: its RMS distance from eager is {far:.2g}; eager's RMS is {own:.2g}"
     return ""
 
 

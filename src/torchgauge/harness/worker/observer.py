@@ -86,7 +86,8 @@ class Observer:
     ) -> Observation:
         """Return a run's observation; ``call`` replaces the module's own, and ``later`` is added to the seed.
 
-        With ``other``, inputs have the other values of this seed; the observation is empty if none can.
+        With ``other``, inputs have the other values of this seed; the observation is empty if none can. A
+        program that ``remembers`` runs with the first inputs before: compiled code may keep their result.
         """
         subject = self._with(call)
         subject = replace(
@@ -94,8 +95,11 @@ class Observer:
         )
         self.restore(whole=True)
         try:
-            if other is not None and not self._inputs().renew(other, half=True):
-                return {}
+            if other is not None:
+                if self.remembers:
+                    self.scenario.observe(subject)
+                if not self._inputs().renew(other, half=True):
+                    return {}
             seen: Observation = dict(self.scenario.observe(subject))
             runners = set() if other is not None else {"" if call is None else self.runner}
             seen.update(self._without(self._changed(None, runners), self._own))
@@ -128,6 +132,12 @@ class Observer:
                 again()
         finally:
             self.restore()
+
+    @property
+    def remembers(self) -> bool:
+        """Return whether eager changes state that a later call may read, and trains no parameter."""
+        trains = bool(self._moving) or any(path.startswith(PARAMETER) for path in self._changing)
+        return bool(self._changing) and not trains
 
     @property
     def lost(self) -> list[str]:

@@ -144,7 +144,10 @@ def _observe(
     subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)
     if untied:
         untie(subject.module)
-    seen = Observer(scenario, subject, boxes).observe(later=later, other=other)
-    del subject
+    observer = Observer(scenario, subject, boxes)
+    if other is not None:
+        observer.observe()  # shows which state changes
+    seen = observer.observe(later=later, other=other)
+    del observer, subject
     gc.collect()
     return seen, session.look()
