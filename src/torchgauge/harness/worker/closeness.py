@@ -18,8 +18,8 @@ A tensor with elements of very different magnitude, such as scores beside pads, 
 (:func:`scales`). Without float64 the second, against eager, and the third are left: the third alone would
 excuse a fault that all tensors share. So a tensor further than ``NEAR`` of eager's RMS from eager fails too,
 if eager can run again and further runs with other rounding differ less. On the same condition a tensor fails
-by one of its slices (:func:`odd_slices`): a thousandth of the rows, if it is zero, changes a tensor by 3 % of
-its RMS. ``docs/method.md`` has what the rule finds, and where its numbers come from.
+by one of its slices (:func:`odd_slices`): zeroing one row of a thousand changes a tensor by 3 % of its RMS.
+``docs/method.md`` has what the rule finds, and where its numbers come from.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ STEADY = 0.2
 NOTHING = 1e3
 """Float64 says zero where eager's error is so many times the tensor: a bias before a batch norm, for one."""
 SLIGHT = 1e-2
-"""Without float64, a tensor below this share of its kind's median RMS may be such a zero. The errors of a
-gradient add up in that of a bias before a batch norm, to 1e-3 of the median with inductor.
+"""Without float64, a tensor below this share of its kind's median RMS may be such a zero. The gradient of a
+bias before a batch norm sums rounding errors: up to 1e-3 of the median RMS with inductor.
 """
 NONSENSE = 0.5
 """How far eager on the host may lie from float64, in RMS; rounding does not come near (docs/method.md)."""
@@ -209,7 +209,7 @@ class Yardstick:
     def judge(self, each: Closeness) -> str:
         """What is wrong with a tensor on its own scale; empty if nothing is."""
         kind = kind_of(each.path)
-        if self.nothing(each):
+        if self.is_zero(each):
             return self._grown(each)
         if each.truth is None or each.error is None or each.eager_error is None or each.along is None:
             limit = (AGREE + DISCORDS * self.share[kind]) * math.sqrt(each.eager)
@@ -230,8 +230,8 @@ class Yardstick:
                 return f"its slope against float64 differs from eager's by {turn:.2g}"
         return _apart(each, AGREE * math.sqrt(each.eager) + DISCORDS * self.discord * noise * size)
 
-    def nothing(self, each: Closeness) -> bool:
-        """Return whether a tensor ought to be zero, and holds rounding errors."""
+    def is_zero(self, each: Closeness) -> bool:
+        """Return whether a tensor is zero but for rounding errors, or may be so where there is no float64."""
         if each.truth is None:
             return not each.eager or _rms(each.eager, each) < SLIGHT * self.size[kind_of(each.path)]
         return each.noise is None or each.noise >= NOTHING
@@ -252,7 +252,7 @@ class Yardstick:
         """Return what is wrong with a tensor without float64 that is far from eager; empty if it is near."""
         gap, size = _rms(each.gap, each), _rms(each.eager, each)
         kind = kind_of(each.path)
-        slight = SLIGHT * self.size.get(kind, 0.0) if self.nothing(each) else 0.0
+        slight = SLIGHT * self.size.get(kind, 0.0) if self.is_zero(each) and each.result else 0.0
         limit = max(NEAR * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind, 0.0), slight)
         if gap <= limit:
             return ""
@@ -288,16 +288,17 @@ def odd_slices(tensors: Iterable[Closeness], leaves: Callable[[str], Leaves]) ->
     """Yield the path of each tensor of which a slice is wrong, and what is wrong with it.
 
     A slice is all elements of one index of a dimension: a row, a column, a channel, an element of a vector.
-    It is wrong if its difference from eager exceeds ``NEAR`` times its norm, and ``DISCORDS`` times its norm
-    and the median ratio of both. Its norm counts as the usual one of its tensor at least. A slice that is
-    nearer to float64 than eager is right. ``leaves`` returns the tensors of a path.
+    It is wrong if its difference from eager exceeds its norm times ``NEAR``, and its norm times ``DISCORDS``
+    times the median ratio of difference to norm. The norm is at least the root mean square norm of all
+    slices. A slice that is at least as near to float64 as eager is right. ``leaves`` returns the tensors of
+    a path.
     """
     some = [each for each in tensors if each.eager or each.truth]
     yardstick = Yardstick.of(some)
     for path, group in groupby(some, lambda each: each.path):
         parts = [*group]
         eager, gap = sum(each.eager for each in parts), sum(each.gap for each in parts)
-        if gap and not any(map(yardstick.nothing, parts)):
+        if gap and not all(map(yardstick.is_zero, parts)):
             slack = max(each.slack for each in parts)
             least = ROUNDING_FLOOR * yardstick.largest[kind_of(path)]
             if reason := _odd_slice(leaves(path), eager, gap, slack, least):
@@ -305,7 +306,11 @@ def odd_slices(tensors: Iterable[Closeness], leaves: Callable[[str], Leaves]) ->
 
 
 def _odd_slice(tensors: Leaves, eager: float, gap: float, slack: float, least: float) -> str:
-    """Return what is wrong with a slice; ``eager`` and ``gap`` are sums of squares, ``least`` is an RMS."""
+    """Describe the worst slice that is wrong; empty if none is.
+
+    ``eager`` and ``gap`` are sums of squares. Slices whose RMS is below ``least`` are judged as if it were
+    that.
+    """
     expected, found, truth = tensors
     for dim, length in enumerate(expected.shape):
         if length < SLICES or gap <= NEAR**2 * eager / length:

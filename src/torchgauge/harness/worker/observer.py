@@ -58,7 +58,7 @@ class Observer:
         self.scenario, self.subject, self.runner = scenario, subject, ""
         self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
-        self.earlier, self.consecutive = 0, False
+        self.earlier, self.consecutive, self.remembers = 0, False, False
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         copies = subject.built.copies(subject) if subject.built is not None else None
@@ -87,7 +87,7 @@ class Observer:
         """Return a run's observation; ``call`` replaces the module's own, and ``later`` is added to the seed.
 
         With ``other``, inputs have the other values of this seed; the observation is empty if none can. A
-        program that ``remembers`` runs with the first inputs before: compiled code may keep their result.
+        program that ``remembers`` first runs with the first inputs, as compiled code may cache that result.
         """
         subject = self._with(call)
         subject = replace(
@@ -96,9 +96,10 @@ class Observer:
         self.restore(whole=True)
         try:
             if other is not None:
+                inputs = self._inputs()
                 if self.remembers:
                     self.scenario.observe(subject)
-                if not self._inputs().renew(other, half=True):
+                if not inputs.renew(other, half=True):
                     return {}
             seen: Observation = dict(self.scenario.observe(subject))
             runners = set() if other is not None else {"" if call is None else self.runner}
@@ -132,12 +133,6 @@ class Observer:
                 again()
         finally:
             self.restore()
-
-    @property
-    def remembers(self) -> bool:
-        """Return whether eager changes state that a later call may read, and trains no parameter."""
-        trains = bool(self._moving) or any(path.startswith(PARAMETER) for path in self._changing)
-        return bool(self._changing) and not trains
 
     @property
     def lost(self) -> list[str]:
@@ -272,8 +267,13 @@ class Observer:
         return [] if found.keys() & far else far
 
     def settle(self, runs: Sequence[Observation]) -> None:
-        """Keep the state that eager changes, and compare attributes that all ``runs`` change alike."""
+        """Keep the state that eager changes, and compare attributes that all ``runs`` change alike.
+
+        A program ``remembers`` if it changes state that a later call may read, and trains no parameter.
+        """
         self._settled = True
+        trains = bool(self._moving) or any(path.startswith(PARAMETER) for path in self._changing)
+        self.remembers = bool(self._changing) and not trains
         self._snapshot.narrow(self._changing)
         for path in {path for run in runs for path in run if path.startswith(STATE)}:
             values = [run.get(path) for run in runs]

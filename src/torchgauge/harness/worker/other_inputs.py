@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import JudgeError
 from torchgauge.harness.worker.accuracy import LOW_PRECISION, nonfinite
 from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.stopping import interval_rank
@@ -78,9 +77,9 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], seed: int, *, half:
     another one of its row, so the model accepts it. Booleans are exchanged.
 
     With ``half``, a random half of the elements, the first and the last keep their values: code may compare
-    some elements alone. The number is then 0.5. If ``seed`` is odd, it is 2 for a tensor with values outside
-    -1 to 1, because code may store the range of the first inputs. Others may be shares, of which a device's
-    assertion may end the process.
+    some elements alone. The factor is 2 if ``seed`` is odd and an absolute value exceeds 1, because code may
+    store the range of the first inputs, and else 0.5. Smaller values may be probabilities, and an assertion
+    of a device on larger ones may end the process.
     """
     tensors = [tensor for tensor in _restorable(inputs, restorable) if tensor.numel()]
     inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
@@ -92,7 +91,7 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], seed: int, *, half:
     with torch.no_grad():
         for tensor in (*whole, *inexact):
             values, real = to_host(tensor), any(tensor is one for one in inexact)
-            large = seed % 2 and real and float(values.abs().max()) > 1.0
+            large = half and seed % 2 and real and float(values.abs().max()) > 1.0
             tensor.copy_(_other_values(values, dice, (2.0 if large else 0.5) if half else None))
     return bool(inexact or whole)
 
@@ -249,7 +248,7 @@ def _typical(times: list[float]) -> float:
 class OtherInputs:
     """Comparisons of results for other values in the input tensors; eager is observed once.
 
-    Compiled code runs with them after all measurements, as other values may cause a recompilation. ``timed``
+    They run after all measurements but one timed step, as other values may cause a recompilation. ``timed``
     holds, by the key of a case, the result of a step that was timed like a block: code may compute only when
     it is checked.
     """
@@ -266,15 +265,15 @@ class OtherInputs:
         """
         if self.eager is None:
             return ""
-        timed, observed = self.timed.get(state.key, {}), partial(self.observer.observe, other=self.seed)
         try:
-            return self._fault(state, self.eager, timed, timed=True) or self._fault(
-                state, self.eager, observed(state.prepared.call)
-            )
-        except (JudgeError, MemoryError, torch.OutOfMemoryError):
-            return ""
+            found = self.observer.observe(state.prepared.call, other=self.seed)
         except Exception as error:  # noqa: BLE001  compiled code refuses what eager accepts
-            return f"raised with other inputs: {first_line(error)}"
+            refused = not self.checks.session.is_oom(error)
+            return f"raised with other inputs: {first_line(error)}" if refused else ""
+        with suppress(Exception):  # of further runs of eager
+            timed = self._fault(state, self.eager, self.timed.get(state.key, {}), timed=True)
+            return timed or self._fault(state, self.eager, found)
+        return ""
 
     def _fault(
         self, state: CaseState, eager: EagerResults, found: Observation, *, timed: bool = False
@@ -305,7 +304,7 @@ class OtherInputs:
     def eager(self) -> EagerResults | None:
         """Eager's results; None unless they are finite, have changed, and are equal in two runs.
 
-        If results for larger values are not, or if the model refuses them, ``seed`` becomes even.
+        If results for larger values are not usable, or if the model refuses them, ``seed`` becomes even.
         """
         for seed in (self.seed, self.seed - 1):
             self.seed = seed

@@ -146,7 +146,7 @@ def _observe(
         untie(subject.module)
     observer = Observer(scenario, subject, boxes)
     if other is not None:
-        observer.observe()  # shows which state changes
+        observer.settle([observer.observe()])
     seen = observer.observe(later=later, other=other)
     del observer, subject
     gc.collect()

@@ -293,13 +293,15 @@ class EagerResults:
         """Return the float64 result; None if there is none."""
         return self._exact()
 
-    def explains(self, path: str, expected: torch.Tensor, found: torch.Tensor, *, each: bool = False) -> bool:
+    def explains(
+        self, path: str, expected: torch.Tensor, found: torch.Tensor, *, rows: slice | None = None
+    ) -> bool:
         """Return whether correct runs differ at ``path`` by as much as ``found`` differs from ``expected``.
 
         Three numbers must not exceed those of the runs: the RMS of the difference, the quantile :data:`BULK`,
         and the part along ``expected`` if it dominates, as after a wrong factor. With ``each``, the largest
         difference must not exceed :data:`EACH` times that of the runs. This holds for each part of the tensor
-        (:func:`scales`), up to a unit in the last place of its RMS.
+        (:func:`scales`), up to a unit in the last place of its RMS. ``rows`` selects some of the four numbers.
         """
         base = as_tensor(self.base.get(path))
         if not isinstance(base, torch.Tensor) or _reals(base).shape != _reals(expected).shape:
@@ -307,16 +309,16 @@ class EagerResults:
         sizes = self._sizes(path, expected, found)
         sizes[2] *= sizes[2] > sizes[0] / 2.0
         sizes[3] *= SWAYS / EACH
-        last_place, rows = torch.finfo(expected.dtype).eps * sizes[-1], 4 if each or self.each else 3
+        last_place, rows = torch.finfo(expected.dtype).eps * sizes[-1], rows or slice(4 if self.each else 3)
 
         def enough() -> bool:
-            return path in self.sizes and bool((sizes[:rows] <= self.sizes[path][:rows] + last_place).all())
+            return path in self.sizes and bool((sizes[rows] <= self.sizes[path][rows] + last_place).all())
 
         return self._until(enough)
 
     def refute(self, path: str, expected: torch.Tensor, found: torch.Tensor) -> bool:
-        """Return whether runs, if any can be made now, do not explain the largest difference."""
-        explained = self.explains(path, expected, found, each=True)
+        """Return whether the runs do not explain the largest difference; False if none could be made."""
+        explained = self.explains(path, expected, found, rows=slice(3, 4))
         return not explained and (self.count > 0 or not self.runs_more)
 
     def ties(self, path: str, differs: torch.Tensor, found: torch.Tensor, tolerance: Tolerance) -> bool:

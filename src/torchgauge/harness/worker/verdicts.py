@@ -117,9 +117,9 @@ def conflict_reason(suspect: Suspect, error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what ``error`` says in at most 500 characters, with its type unless torchgauge raised it.
+    """Return the message of ``error`` in at most 500 characters, after its type unless torchgauge raised it.
 
-    The message is the first line, and the second if the first ends with a colon. The last line of a failed
+    The message is the first line, plus the second if the first ends with a colon. The last line of a failed
     command's captured stderr, and a note that was attached, follow.
     """
     note = f" ({note_on(error)})" if note_on(error) else ""
