@@ -301,7 +301,7 @@ class EagerResults:
         Three numbers must not exceed those of the runs: the RMS of the difference, the quantile :data:`BULK`,
         and the part along ``expected`` if it dominates, as after a wrong factor. With ``each``, the largest
         difference must not exceed :data:`EACH` times that of the runs. This holds for each part of the tensor
-        (:func:`scales`), up to a unit in the last place of its RMS. ``rows`` selects some of the four numbers.
+        (:func:`scales`), up to a unit in the last place of its RMS. ``rows`` selects some of the numbers.
         """
         base = as_tensor(self.base.get(path))
         if not isinstance(base, torch.Tensor) or _reals(base).shape != _reals(expected).shape:
