@@ -131,5 +131,5 @@ def first_line(error: BaseException) -> str:
         written = getattr(error, "stderr", None)
         written = written.decode(errors="replace") if isinstance(written, bytes) else written
         if isinstance(written, str) and written.strip():
-            note = f": {written.strip().splitlines()[-1][:200]}{note}"
+            note = f" {written.strip().splitlines()[-1][:200]}{note}"
     return said[: 500 - len(note)] + note
