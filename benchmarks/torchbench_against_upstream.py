@@ -90,8 +90,8 @@ EXPLAINED: dict[str, str] = {
 SLOWER: dict[str, str] = {
     "pyhpc_* inference *": "upstream runs float64, which torchgauge casts to float32",
     "soft_actor_critic inference inductor": "upstream compiles all of eval(), torchgauge the module",
-    "squeezenet1_1 training inductor": "upstream's loop trains on, and its compiled steps grow from 1.04 s "
-    "to 1.26 s in the eighth; torchgauge restores the state before each block",
+    "squeezenet1_1 training inductor": "upstream's steps take longer as it trains: the first 1.04 s, the "
+    "eighth 1.26 s; torchgauge restores the state before each block",
 }
 """Why medians differ, by the same."""
 UNKNOWN_SIZE = 150_000_000

@@ -68,7 +68,7 @@ WRONG = {
         "stale_norm": "out: the result is unchanged although the inputs changed",
         "stale_choice": "out: the result is unchanged although the inputs changed",
         "specialised": "wrong with other inputs: out: largest error",
-        "specialised_shares": "wrong with other inputs: out: largest error",
+        "specialised_in_a_range": "wrong with other inputs: out: largest error",
         "calibrated_in_a_buffer": "wrong with other inputs: ",
         "calibrated": "wrong with other inputs: out: largest error",
         "large_lost": "after.attribute.model.cache: largest error",

@@ -625,15 +625,15 @@ class CalibratedInABuffer(Program):
         return self.right(x)
 
 
-class SpecialisedShares(Specialised):
-    """The same for a program that refuses values above 1, as twice the largest would be."""
+class SpecialisedInARange(Specialised):
+    """A specialised back end of a program that raises for inputs above 2, and so for doubled ones."""
 
     def inputs(self) -> tuple[Any, ...]:
-        return (torch.rand(SIDE, SIDE),)
+        return (2.0 * torch.rand(SIDE, SIDE),)
 
     def right(self, x: torch.Tensor) -> Any:
-        if float(x.max()) > 1.0:
-            raise ValueError("not a share")
+        if float(x.max()) > 2.0:
+            raise ValueError("out of range")
         return self.linear(x)
 
 

@@ -79,10 +79,10 @@ def test_a_fault_is_found_in_noise_where_all_else_is_the_same(factor: float) -> 
 
 
 LOST = {
-    "row": ((1000, 40), (999,)),
-    "column": ((40, 1000), (slice(None), 1)),
-    "channel": ((4, 1000, 10), (slice(None), 7)),
-    "element": ((2000,), (7,)),
+    "row": ((1000, 40), (999,), 0.0),
+    "column": ((40, 1000), (slice(None), 1), 0.0),
+    "channel": ((4, 1000, 10), (slice(None), 7), 0.0),
+    "element": ((2000,), (7,), -1.0),
 }
 
 
@@ -112,12 +112,10 @@ def rejudged(truth: Any, noise: float, shape: tuple[int, ...], change: Callable[
 
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 0.02])
 @pytest.mark.parametrize("truth", [True, False])
-@pytest.mark.parametrize(("shape", "lost"), LOST.values(), ids=LOST)
-def test_a_lost_slice_is_found(shape: Any, lost: Any, truth: bool, noise: float) -> None:
+@pytest.mark.parametrize(("shape", "lost", "factor"), LOST.values(), ids=LOST)
+def test_a_lost_slice_is_found(shape: Any, lost: Any, factor: float, truth: bool, noise: float) -> None:
     """One zeroed row of 1000 changes a tensor by 3 % of its RMS, and passes as a whole."""
-    right, wrong = rejudged(
-        truth, noise, shape, lambda tensor: tensor[lost].zero_() if len(shape) > 1 else tensor[lost[0]].neg_()
-    )
+    right, wrong = rejudged(truth, noise, shape, lambda tensor: tensor[lost].mul_(factor))
     assert right.ok
     assert wrong.detail.startswith("iteration0.grad.second: index ")
 
@@ -229,7 +227,7 @@ def test_two_eager_runs_are_held_to_the_tolerance_alone() -> None:
 
 
 @pytest.mark.parametrize("factor", [*FAULTS.values(), 2.0], ids=[*FAULTS, "twice as much"])
-@pytest.mark.parametrize("noise", [1e-6, 1e-3])
+@pytest.mark.parametrize("noise", [1e-6, 0.05])
 def test_a_fault_of_all_tensors_excuses_none_without_float64(factor: float, noise: float) -> None:
     """The median distance from eager is that of the fault, so only what no factor explains may excuse."""
     _, eager = gradients(noise)

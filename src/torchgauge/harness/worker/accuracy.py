@@ -16,7 +16,7 @@ and ``odd_slices`` of ``closeness.py``. ``docs/method.md`` has the reasons,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -152,13 +152,7 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
             else:
                 verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {value!r}")
     if own_scale:
-
-        def leaves(path: str) -> Leaves:
-            expected, found = as_tensor(reference[path]), as_tensor(result[path])
-            whole = as_reals(expected), as_reals(found), _yardstick((fp64 or {}).get(path), expected)
-            return _without_pads(*whole) or whole
-
-        _judge_scales(verdict, leaves, eager, rerun=rerun)
+        _judge_scales(verdict, reference, result, fp64 or {}, eager, rerun=rerun)
     if verdict.cause is Cause.TOLERANCE and eager.stopped_by:
         verdict.detail += f"; rounding is not ruled out, because {eager.stopped_by}"
     return verdict
@@ -166,15 +160,23 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
 
 def _judge_scales(
     verdict: Verdict,
-    leaves: Callable[[str], Leaves],
+    reference: Mapping[str, Any],
+    result: Mapping[str, Any],
+    fp64: Mapping[str, Any],
     eager: EagerResults,
     *,
     rerun: bool,
 ) -> None:
-    """Fail tensors that do not agree on their own scale; ``leaves`` returns the tensors of a path.
+    """Fail tensors of ``result`` that do not agree on their own scale.
 
     Slices are judged if all whole tensors agree, and if eager can run again.
     """
+
+    def leaves(path: str) -> Leaves:
+        expected, found = as_tensor(reference[path]), as_tensor(result[path])
+        whole = as_reals(expected), as_reals(found), _yardstick(fp64.get(path), expected)
+        return _without_pads(*whole) or whole
+
     for path, reason in strangers(verdict.tensors, rerun=rerun):
         if eager.explains(path, *leaves(path)[:2]):
             verdict.rounded.append(path)

@@ -256,9 +256,8 @@ class Yardstick:
         limit = max(NEAR * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind, 0.0), slight)
         if gap <= limit:
             return ""
-        return (
-            f"its RMS distance from eager is {gap:.2g}, with a limit of {limit:.2g} and an RMS of {size:.2g}"
-        )
+        distance = f"its RMS distance from eager is {gap:.2g}, above the limit of {limit:.2g}"
+        return f"{distance}; eager's RMS is {size:.2g}"
 
     def _grown(self, each: Closeness) -> str:
         """What is wrong with a tensor that ought to be zero: it has the size of those that are not."""

@@ -58,7 +58,7 @@ class Observer:
         self.scenario, self.subject, self.runner = scenario, subject, ""
         self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
-        self.earlier, self.consecutive, self.remembers = 0, False, False
+        self.earlier, self.consecutive, self.stateful = 0, False, False
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         copies = subject.built.copies(subject) if subject.built is not None else None
@@ -87,7 +87,7 @@ class Observer:
         """Return a run's observation; ``call`` replaces the module's own, and ``later`` is added to the seed.
 
         With ``other``, inputs have the other values of this seed; the observation is empty if none can. A
-        program that ``remembers`` first runs with the first inputs, as compiled code may cache that result.
+        program that is ``stateful`` first runs with the first inputs, as compiled code may cache that result.
         """
         subject = self._with(call)
         subject = replace(
@@ -97,7 +97,7 @@ class Observer:
         try:
             if other is not None:
                 inputs = self._inputs()
-                if self.remembers:
+                if self.stateful:
                     self.scenario.observe(subject)
                 if not inputs.renew(other, half=True):
                     return {}
@@ -269,11 +269,11 @@ class Observer:
     def settle(self, runs: Sequence[Observation]) -> None:
         """Keep the state that eager changes, and compare attributes that all ``runs`` change alike.
 
-        A program ``remembers`` if it changes state that a later call may read, and trains no parameter.
+        A program is ``stateful`` if it changes state that a later call may read, and trains no parameter.
         """
         self._settled = True
         trains = bool(self._moving) or any(path.startswith(PARAMETER) for path in self._changing)
-        self.remembers = bool(self._changing) and not trains
+        self.stateful = bool(self._changing) and not trains
         self._snapshot.narrow(self._changing)
         for path in {path for run in runs for path in run if path.startswith(STATE)}:
             values = [run.get(path) for run in runs]

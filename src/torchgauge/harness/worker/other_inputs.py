@@ -90,23 +90,23 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], seed: int, *, half:
     dice = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in (*whole, *inexact):
-            values, real = to_host(tensor), any(tensor is one for one in inexact)
-            large = half and seed % 2 and real and float(values.abs().max()) > 1.0
-            tensor.copy_(_other_values(values, dice, (2.0 if large else 0.5) if half else None))
+            tensor.copy_(_other_values(to_host(tensor), dice, half, bool(seed % 2)))
     return bool(inexact or whole)
 
 
-def _other_values(values: torch.Tensor, dice: torch.Generator, factor: float | None) -> torch.Tensor:
-    """Return other values for a tensor on the host; a ``factor`` changes half of them. See :func:`alter`."""
+def _other_values(values: torch.Tensor, dice: torch.Generator, half: bool, larger: bool) -> torch.Tensor:
+    """Return other values for a tensor on the host, ``larger`` ones if possible; see :func:`alter`."""
     other, dim = values, _last(values)
     real = values.is_floating_point() or values.is_complex()
     if dim is not None and (real or values.dtype == torch.bool):
         other = values.index_select(dim, torch.randperm(values.shape[dim], generator=dice))
     elif dim is not None:
         other = values.gather(dim, torch.randint(values.shape[dim], values.shape, generator=dice))
-    if real:
-        other = other * (factor or 0.5 + 0.4 * float(torch.rand((), generator=dice)))
-    if not factor or values.dtype == torch.bool or values.numel() < 4:
+    if real and half:
+        other = other * (2.0 if larger and float(values.abs().max()) > 1.0 else 0.5)
+    elif real:
+        other = other * (0.5 + 0.4 * float(torch.rand((), generator=dice)))
+    if not half or values.dtype == torch.bool or values.numel() < 4:
         return other
     kept = torch.randint(2, values.shape, generator=dice, dtype=torch.bool)
     kept.view(-1)[0] = kept.view(-1)[-1] = True
@@ -259,20 +259,20 @@ class OtherInputs:
         self.timed: dict[str, Observation] = {}
 
     def problem(self, state: CaseState) -> str:
-        """Return how the result of ``state`` differs from eager's, or what code raises that eager does not.
+        """Return how the result of ``state`` differs from eager's, or an exception that eager does not raise.
 
         It is empty if nothing is wrong, or if the model refuses values that are not its suite's.
         """
         if self.eager is None:
             return ""
         try:
-            found = self.observer.observe(state.prepared.call, other=self.seed)
+            result = self.observer.observe(state.prepared.call, other=self.seed)
         except Exception as error:  # noqa: BLE001  compiled code refuses what eager accepts
             refused = not self.checks.session.is_oom(error)
             return f"raised with other inputs: {first_line(error)}" if refused else ""
         with suppress(Exception):  # of further runs of eager
             timed = self._fault(state, self.eager, self.timed.get(state.key, {}), timed=True)
-            return timed or self._fault(state, self.eager, found)
+            return timed or self._fault(state, self.eager, result)
         return ""
 
     def _fault(
@@ -308,8 +308,8 @@ class OtherInputs:
         """
         for seed in (self.seed, self.seed - 1):
             self.seed = seed
-            run = partial(self.observer.observe, other=self.seed)
-            exact = partial(self.checks.reference.other, self.seed)
+            run = partial(self.observer.observe, other=seed)
+            exact = partial(self.checks.reference.other, seed)
             with suppress(Exception):
                 results = EagerResults(partial(rounded_otherwise, run), run(), exact)
                 usable = self._moved(results.base) and not nonfinite(results.base, self.checks.eager)

@@ -146,7 +146,7 @@ def _observe(
         untie(subject.module)
     observer = Observer(scenario, subject, boxes)
     if other is not None:
-        observer.settle([observer.observe()])
+        observer.settle([observer.observe()])  # shows whether the program is stateful
     seen = observer.observe(later=later, other=other)
     del observer, subject
     gc.collect()

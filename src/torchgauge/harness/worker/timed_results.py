@@ -202,7 +202,7 @@ class TimedResults:
         if checks.others is None or checks.others.eager is None:
             return
         with checks.observer.new_inputs() as inputs, suppress(Exception):
-            if checks.observer.remembers:
+            if checks.observer.stateful:
                 series.step()
             if inputs.renew(checks.others.seed, half=True):
                 returned = time_block(series.step, 1, checks.session).result

@@ -124,12 +124,12 @@ def first_line(error: BaseException) -> str:
     """
     note = f" ({note_on(error)})" if note_on(error) else ""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
-        said = error.in_a_line
+        message = error.in_a_line
     else:
         first, *more = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-        said = f"{type(error).__name__}: {first}{f' {more[0]}' if first.endswith(':') and more else ''}"
-        written = getattr(error, "stderr", None)
-        written = written.decode(errors="replace") if isinstance(written, bytes) else written
-        if isinstance(written, str) and written.strip():
-            note = f" {written.strip().splitlines()[-1][:200]}{note}"
-    return said[: 500 - len(note)] + note
+        message = " ".join([f"{type(error).__name__}:", first, *(more[:1] if first.endswith(":") else [])])
+        stderr = getattr(error, "stderr", None)
+        stderr = stderr.decode(errors="replace") if isinstance(stderr, bytes) else stderr
+        if isinstance(stderr, str) and stderr.strip():
+            note = f" {stderr.strip().splitlines()[-1][:200]}{note}"
+    return message[: 500 - len(note)] + note
