@@ -166,6 +166,35 @@ packed.register_autograd(lambda context, gradient: gradient, setup_context=lambd
 """
 """Source of a model whose compiled code packs its weight again unless its own step changed it."""
 
+DROPPING = """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Net()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.5)
+
+
+class Net(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+
+    def forward(self, input):
+        mask = torch.ops.kept_by_a_runtime.mask() if torch.compiler.is_compiling() else torch.rand(3)
+        return super().forward(input) * mask
+
+
+first = []
+
+
+@torch.library.custom_op("kept_by_a_runtime::mask", mutates_args=())
+def mask() -> torch.Tensor:
+    first.append(torch.rand(3))
+    return first[0].clone()
+
+
+mask.register_fake(lambda: torch.empty(3))
+"""
+"""Source of a model whose compiled code draws a mask in each step, and uses the first."""
+
 SMALL = (
     HEAD
     + """
@@ -583,6 +612,7 @@ class Wrapping(torch.optim.Optimizer):
 """,
     ),
     "keeps_a_weight_packed": HEAD + PACKED,
+    "keeps_its_first_mask": HEAD + DROPPING,
     "leaves_an_output_unused": UNUSED.format(number="0", optimizer="Adam"),
     "leaves_outputs_unused_in_turn": UNUSED.format(number="self.steps % 2", optimizer="Adagrad"),
     "unfinished": HEAD

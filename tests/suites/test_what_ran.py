@@ -195,6 +195,13 @@ def test_code_that_is_right_in_each_first_step_only_is_found(run: Callable[..., 
     assert row["reason"].endswith("(step 2)"), row
 
 
+def test_random_numbers_of_the_first_step_in_the_second_are_found(run: Callable[..., dict[str, Any]]) -> None:
+    """Compiled code draws a mask in each step, and uses the first."""
+    (row,) = run("training", "keeps_its_first_mask", "faithful").values()
+    assert row["status"] == "fail_accuracy", row
+    assert row["reason"].endswith("(step 2)"), row
+
+
 def test_an_infinity_beside_a_wrong_sum_does_not_excuse_it(run: Callable[..., dict[str, Any]]) -> None:
     """The rounding of a sum of other numbers is finite."""
     (row,) = run("training", "doubles_a_sum", "faithful").values()

@@ -166,7 +166,7 @@ class TorchChecks:
         If upstream steps its TorchBench model, ``earlier`` steps of eager come before it. None do if memory
         is short, or if eager does not repeat its result after them. If ``consecutive``, each side takes its
         own earlier steps, and float64 and own scales do not apply. Nothing is then observed if memory is
-        short, or if the program draws random numbers.
+        short, or if compiled code does not draw random numbers as eager does.
         """
         if self.observer is None:
             return None
@@ -175,7 +175,8 @@ class TorchChecks:
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
         room = fits(LATER * tensor_bytes(self.eager), self.settings.memory_limit_bytes)
         earlier = earlier if compiled and not self.built.wrappable and room else 0
-        if consecutive and (self.random or not earlier):
+        drawn_otherwise = self.random and not state.draws_as_eager
+        if consecutive and (drawn_otherwise or not earlier):
             return None
         self.observer.earlier, self.observer.consecutive = earlier, consecutive
         try:
