@@ -145,3 +145,40 @@ def test_what_the_compiler_did_not_find_is_new(nights) -> None:
     assert "compiled: 1 new to the kept cache" in nights.said["first"]
     assert "compiled: 1 from the kept cache" in nights.said["kept"]
     assert "compiled: 1 sampled cold" in nights.said["cold"]
+
+
+ONCE_WRONG = """import torch
+
+calls = []
+
+@torch.library.custom_op("once_wrong::identity", mutates_args=())
+def identity(x: torch.Tensor) -> torch.Tensor:
+    calls.append(1)
+    return 3.0 * x if len(calls) == 2 else x.clone()
+
+identity.register_fake(torch.empty_like)
+
+class Model(torch.nn.Linear):
+    def forward(self, x):
+        y = super().forward(x)
+        return torch.ops.once_wrong.identity(y) if torch.compiler.is_compiling() else y
+
+def model():
+    return Model(8, 8), (torch.randn(4, 8),)
+"""
+
+
+def test_a_fault_of_one_call_is_not_blamed_on_the_cache(make_sandbox) -> None:
+    """Kept code is wrong in its second call alone, as code from an empty cache is."""
+    box = make_sandbox()
+    file = box.store_path.with_name("once_wrong.py")
+    file.write_text(ONCE_WRONG)
+    for _ in range(2):
+        box.measure(
+            *(str(file), "--device", "cpu", "--config", "inductor", "--cold-compile", "none"),
+            *("--compile-cache", str(file.with_name("kept"))),
+        )
+    stored = (journal.results(box.store.run(run).journal_path) for run in box.store.run_ids())
+    rows = [row for run in stored for row in run]
+    assert [origin(row) for row in rows] == ["kept, new to it", "kept"]
+    assert {row.status for row in rows} == {Status.FAIL_ACCURACY}, [row.reason for row in rows]

@@ -131,6 +131,7 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
     """
     rerun = eager is not None
     verdict, eager = Verdict(), eager or EagerResults(lambda _: {}, {**reference}, lambda: {**(fp64 or {})})
+    judge = _Judge(verdict, tolerance, eager)
     if reference.keys() != result.keys():
         sides = {"eager": reference.keys() - result.keys(), "the result": result.keys() - reference.keys()}
         odd = [f"{', '.join(sorted(paths)[:3])} (only in {side})" for side, paths in sides.items() if paths]
@@ -144,47 +145,98 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
         if isinstance(value, torch.Tensor) is not isinstance(found, torch.Tensor):
             verdict.fail(Cause.CONTRACT, f"{path}: {_kind(found)} instead of {_kind(value)}")
         elif isinstance(value, (torch.Tensor, float)) and isinstance(found, (torch.Tensor, float)):
-            pair = as_tensor(value), as_tensor(found)
-            _compare_tensor(path, *pair, truth, tolerance, verdict, eager)
+            judge.compare(path, as_tensor(value), as_tensor(found), truth)
         elif type(value) is not type(found) or value != found:
             if type(value) is type(found) and eager.loosens(path, found):
                 verdict.ties[path] = 1
             else:
                 verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {value!r}")
     if own_scale:
-        _judge_scales(verdict, reference, result, fp64 or {}, eager, rerun=rerun)
+        judge.compare_scales(rerun=rerun)
     if verdict.cause is Cause.TOLERANCE and eager.stopped_by:
         verdict.detail += f"; rounding is not ruled out, because {eager.stopped_by}"
     return verdict
 
 
-def _judge_scales(
-    verdict: Verdict,
-    reference: Mapping[str, Any],
-    result: Mapping[str, Any],
-    fp64: Mapping[str, Any],
-    eager: EagerResults,
-    *,
-    rerun: bool,
-) -> None:
-    """Fail tensors of ``result`` that do not agree on their own scale.
+@dataclass
+class _Judge:
+    """Judges tensors by ``tolerance`` and by what else the results of ``eager`` may be, into ``verdict``."""
 
-    Slices are judged if all whole tensors agree, and if eager can run again.
-    """
+    verdict: Verdict
+    tolerance: Tolerance
+    eager: EagerResults
 
-    def leaves(path: str) -> Leaves:
-        expected, found = as_tensor(reference[path]), as_tensor(result[path])
-        whole = as_reals(expected), as_reals(found), _yardstick(fp64.get(path), expected)
-        return _without_pads(*whole) or whole
+    def compare(
+        self, path: str, expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None
+    ) -> None:
+        """Judge ``found`` by all but the scales of other tensors."""
+        verdict = self.verdict
+        if expected.dtype != found.dtype:
+            verdict.fail(Cause.TOLERANCE, f"{path}: dtype {found.dtype} instead of {expected.dtype}")
+        elif expected.shape != found.shape and expected.ndim == found.ndim and self.eager.loosens(path):
+            verdict.loose.append(path)
+        elif expected.shape != found.shape:
+            verdict.fail(Cause.TOLERANCE, f"{path}: shape {found.shape} instead of {expected.shape}")
+        elif expected.is_floating_point() or expected.is_complex():
+            if expected.numel():
+                self._compare_inexact(path, expected, found, truth)
+        elif not torch.equal(expected, found):
+            differs = expected != found
+            if self.eager.ties(path, differs, found, self.tolerance):
+                verdict.ties[path] = int(differs.sum())
+            else:
+                verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
 
-    for path, reason in strangers(verdict.tensors, rerun=rerun):
-        if eager.explains(path, *leaves(path)[:2]):
+    def _compare_inexact(
+        self, path: str, expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None
+    ) -> None:
+        verdict, eager, tolerance = self.verdict, self.eager, self.tolerance
+        leaves = _without_pads(as_reals(expected), as_reals(found), _yardstick(truth, expected))
+        if leaves is None:
+            verdict.fail(
+                Cause.NONFINITE, f"{path}: NaN or infinity at different positions than in the reference"
+            )
+            return
+        expected, found, truth = leaves
+        error = largest_gap(expected, found)
+        verdict.max_abs_error = max(verdict.max_abs_error, error)
+        passed, outlier, parts, times = True, False, [], multiplier(found, tolerance)
+        for part in scales(expected) if bool(expected.isfinite().all()) else [...]:
+            one, other, exact = expected[part], found[part], None if truth is None else truth[part]
+            near = measure(path, leaves, part, times)
+            parts.append(near)
+            right = torch.allclose(one, other, tolerance.relative, tolerance.absolute)
+            if exact is not None and near.error is not None and near.eager_error is not None:
+                verdict.squares += near.error
+                verdict.reference_squares += near.eager_error
+                verdict.elements += near.count
+                if not right and _as_good_as_reference(one, other, exact, near, tolerance):
+                    right, outlier = True, outlier or _has_outlier(one, other, exact, tolerance)
+            passed = passed and right
+        if not passed and eager.explains(path, expected, found):
             verdict.rounded.append(path)
-        else:
-            verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
-    for path, reason in odd_slices(verdict.tensors, leaves) if rerun and verdict.ok else ():
-        if eager.refute(path, *leaves(path)[:2]):
-            verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
+            return
+        if not passed or (outlier and eager.refute(path, expected, found)):
+            verdict.fail(
+                Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
+            )
+        # no infinity, and no square beyond float64's range
+        verdict.tensors += [near for near in parts if math.isfinite(near.eager + near.result)]
+
+    def compare_scales(self, *, rerun: bool) -> None:
+        """Fail tensors that do not agree on their own scale.
+
+        Slices are judged if all whole tensors agree, and if eager can run again.
+        """
+        verdict, eager = self.verdict, self.eager
+        for each, reason in strangers(verdict.tensors, rerun=rerun):
+            if eager.explains(each.path, *each.leaves[:2]):
+                verdict.rounded.append(each.path)
+            else:
+                verdict.fail(Cause.TOLERANCE, f"{each.path}: {reason}")
+        for each, reason in odd_slices(verdict.tensors) if rerun and verdict.ok else ():
+            if eager.refute(each.path, *each.leaves[:2]):
+                verdict.fail(Cause.TOLERANCE, f"{each.path}: {reason}")
 
 
 @_judging()
@@ -252,77 +304,6 @@ def _kind(leaf: Any) -> str:
     return "a tensor" if isinstance(leaf, torch.Tensor) else type(leaf).__name__
 
 
-def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
-    path: str,
-    expected: torch.Tensor,
-    found: torch.Tensor,
-    truth: torch.Tensor | None,
-    tolerance: Tolerance,
-    verdict: Verdict,
-    eager: EagerResults,
-) -> None:
-    if expected.dtype != found.dtype:
-        verdict.fail(Cause.TOLERANCE, f"{path}: dtype {found.dtype} instead of {expected.dtype}")
-    elif expected.shape != found.shape and expected.ndim == found.ndim and eager.loosens(path):
-        verdict.loose.append(path)
-    elif expected.shape != found.shape:
-        verdict.fail(Cause.TOLERANCE, f"{path}: shape {found.shape} instead of {expected.shape}")
-    elif expected.is_floating_point() or expected.is_complex():
-        _compare_inexact(path, expected, found, truth, tolerance, verdict, eager)
-    elif not torch.equal(expected, found):
-        differs = expected != found
-        if eager.ties(path, differs, found, tolerance):
-            verdict.ties[path] = int(differs.sum())
-        else:
-            verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
-
-
-def _compare_inexact(  # noqa: PLR0917  as above
-    path: str,
-    expected: torch.Tensor,
-    found: torch.Tensor,
-    truth: torch.Tensor | None,
-    tolerance: Tolerance,
-    verdict: Verdict,
-    eager: EagerResults,
-) -> None:
-    if not expected.numel():
-        return
-    truth = _yardstick(truth, expected)
-    if expected.is_complex():
-        expected, found = as_reals(expected), as_reals(found)
-    pads = _without_pads(expected, found, truth)
-    if pads is None:
-        verdict.fail(Cause.NONFINITE, f"{path}: NaN or infinity at different positions than in the reference")
-        return
-    expected, found, truth = pads
-    error = largest_gap(expected, found)
-    verdict.max_abs_error = max(verdict.max_abs_error, error)
-    passed, outlier, parts = True, False, []
-    times, tolerated = multiplier(found, tolerance), {"atol": tolerance.absolute, "rtol": tolerance.relative}
-    for part in scales(expected) if bool(expected.isfinite().all()) else [...]:
-        one, other, exact = expected[part], found[part], None if truth is None else truth[part]
-        near = measure(path, one, other, exact, times)
-        parts.append(near)
-        right = torch.allclose(one, other, **tolerated)
-        if exact is not None and near.error is not None and near.eager_error is not None:
-            verdict.squares += near.error
-            verdict.reference_squares += near.eager_error
-            verdict.elements += near.count
-            if not right and _as_good_as_reference(one, other, exact, near, tolerance):
-                right, outlier = True, outlier or _has_outlier(one, other, exact, tolerance)
-        passed = passed and right
-    if not passed and eager.explains(path, expected, found):
-        verdict.rounded.append(path)
-        return
-    if not passed or (outlier and eager.refute(path, expected, found)):
-        verdict.fail(
-            Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
-        )
-    # no infinity, and no square beyond float64's range
-    verdict.tensors += [near for near in parts if math.isfinite(near.eager + near.result)]
-
-
 def _yardstick(truth: Any, expected: torch.Tensor) -> torch.Tensor | None:
     """Return the float64 tensor to compare with ``expected``, as pairs of reals of a complex one.
 
@@ -339,9 +320,7 @@ def _yardstick(truth: Any, expected: torch.Tensor) -> torch.Tensor | None:
     return wide if wide.dtype == torch.float64 and usable else None
 
 
-def _without_pads(
-    expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None] | None:
+def _without_pads(expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None) -> Leaves | None:
     """Return the tensors with 0 for NaNs and infinities that all have in the same places.
 
     None where ``found`` has others, or has none of those that ``expected`` and ``truth`` have. Where only

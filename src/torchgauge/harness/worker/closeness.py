@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, repeat
 from typing import Any
@@ -85,9 +85,11 @@ class Closeness:
     ``eager``, ``result`` and ``truth`` are sums of squares, ``gap`` that of the result less eager, ``error``
     and ``eager_error`` those of the distances from float64. ``along`` is the scalar product of float64 with
     the result less eager. ``multiplier`` is m, ``filled`` the share of eager's elements that are not zero.
+    The elements are all or a part (:func:`scales`) of those of ``leaves``.
     """
 
     path: str
+    leaves: Leaves
     count: int
     multiplier: float
     eager: float
@@ -148,12 +150,10 @@ def largest_gap(one: torch.Tensor, other: torch.Tensor) -> float:
     )
 
 
-def measure(
-    path: str, expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None, multiplier: float
-) -> Closeness:
-    """The closeness of ``found``, all three real, finite and of one shape; ``truth`` in float64."""
-    count, filled, sums = expected.numel(), 0, [0.0] * (3 if truth is None else 7)
-    tensors = [one.flatten().split(PIECE) for one in (expected, found, truth) if one is not None]
+def measure(path: str, leaves: Leaves, part: Any, multiplier: float) -> Closeness:
+    """Return the closeness of the elements ``part`` of ``leaves``, which are finite."""
+    tensors = [leaf[part].flatten().split(PIECE) for leaf in leaves if leaf is not None]
+    filled, sums = 0, [0.0] * (3 if len(tensors) < 3 else 7)
     for pieces in zip(*tensors, strict=True):
         eager, result, *wide = (piece.double() for piece in pieces)
         gap = result - eager
@@ -163,7 +163,9 @@ def measure(
             pairs += [(exact, exact), (eager_error, eager_error), (error, error), (gap, exact)]
         filled += int(torch.count_nonzero(eager))
         sums = [total + float(one @ other) for total, (one, other) in zip(sums, pairs, strict=True)]
-    return Closeness(path, count, multiplier, sums[0], sums[1], sums[2], filled / max(1, count), *sums[3:])
+    count = sum(map(len, tensors[0]))
+    values = sums[0], sums[1], sums[2], filled / max(1, count), *sums[3:]
+    return Closeness(path, leaves, count, multiplier, *values)
 
 
 @dataclass(frozen=True)
@@ -268,8 +270,8 @@ class Yardstick:
         return f"an RMS of {found:.2g} instead of zero"
 
 
-def strangers(tensors: Sequence[Closeness], *, rerun: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the path of each tensor that does not agree on its own scale, and what is wrong with it.
+def strangers(tensors: Sequence[Closeness], *, rerun: bool = False) -> Iterator[tuple[Closeness, str]]:
+    """Yield each tensor that does not agree on its own scale, and what is wrong with it.
 
     With ``rerun``, a tensor without float64 that is far from eager is yielded too: eager can run again with
     other rounding, and the caller lets the tensor pass if such runs differ as much.
@@ -280,17 +282,16 @@ def strangers(tensors: Sequence[Closeness], *, rerun: bool = False) -> Iterator[
         if not reason and rerun and each.truth is None:
             reason = yardstick.far(each)
         if reason:
-            yield each.path, reason
+            yield each, reason
 
 
-def odd_slices(tensors: Iterable[Closeness], leaves: Callable[[str], Leaves]) -> Iterator[tuple[str, str]]:
-    """Yield the path of each tensor of which a slice is wrong, and what is wrong with it.
+def odd_slices(tensors: Iterable[Closeness]) -> Iterator[tuple[Closeness, str]]:
+    """Yield each tensor of which a slice is wrong, and what is wrong with it.
 
     A slice is all elements of one index of a dimension: a row, a column, a channel, an element of a vector.
     It is wrong if its difference from eager exceeds its norm times ``NEAR``, and its norm times ``DISCORDS``
     times the median ratio of difference to norm. The norm is at least the root mean square norm of all
-    slices. A slice that is at least as near to float64 as eager is right. ``leaves`` returns the tensors of
-    a path.
+    slices. A slice that is at least as near to float64 as eager is right.
     """
     some = [each for each in tensors if each.eager or each.truth]
     yardstick = Yardstick.of(some)
@@ -300,8 +301,8 @@ def odd_slices(tensors: Iterable[Closeness], leaves: Callable[[str], Leaves]) ->
         if gap and not all(map(yardstick.is_zero, parts)):
             slack = max(each.slack for each in parts)
             least = ROUNDING_FLOOR * yardstick.largest[kind_of(path)]
-            if reason := _odd_slice(leaves(path), eager, gap, slack, least):
-                yield path, reason
+            if reason := _odd_slice(parts[0].leaves, eager, gap, slack, least):
+                yield parts[0], reason
 
 
 def _odd_slice(tensors: Leaves, eager: float, gap: float, slack: float, least: float) -> str:
