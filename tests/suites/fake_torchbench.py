@@ -613,6 +613,22 @@ class Wrapping(torch.optim.Optimizer):
     ),
     "keeps_a_weight_packed": HEAD + PACKED,
     "keeps_its_first_mask": HEAD + DROPPING,
+    "seeds_itself": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        return torch.nn.functional.dropout(result, 0.5)
+""",
+    ).replace(
+        "\n\ncompiled =",
+        """
+    def train(self):
+        torch.manual_seed(7)
+        super().train()
+
+
+compiled =""",
+    ),
     "leaves_an_output_unused": UNUSED.format(number="0", optimizer="Adam"),
     "leaves_outputs_unused_in_turn": UNUSED.format(number="self.steps % 2", optimizer="Adagrad"),
     "unfinished": HEAD

@@ -202,6 +202,13 @@ def test_random_numbers_of_the_first_step_in_the_second_are_found(run: Callable[
     assert row["reason"].endswith("(step 2)"), row
 
 
+def test_random_numbers_of_a_step_that_seeds_itself_are_no_fault(run: Callable[..., dict[str, Any]]) -> None:
+    """Inductor draws other numbers than eager, and no other seed makes eager draw those."""
+    rows = run("training", "seeds_itself", "inductor,tripled")
+    assert rows["seeds_itself inductor"]["status"] == "pass", rows
+    assert rows["seeds_itself tripled"]["status"] == "fail_accuracy", rows
+
+
 def test_an_infinity_beside_a_wrong_sum_does_not_excuse_it(run: Callable[..., dict[str, Any]]) -> None:
     """The rounding of a sum of other numbers is finite."""
     (row,) = run("training", "doubles_a_sum", "faithful").values()

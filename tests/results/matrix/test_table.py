@@ -68,7 +68,7 @@ def test_a_change_appears_at_the_first_version_that_shows_it(entries, expected):
 
 def test_other_outputs_are_a_change_with_a_bisection_on_the_status():
     """The cell says so, has no ratio, and fails the matrix; the reason stands below."""
-    wrong = Entry("pass", "outputs_differ", reason="head's out differs by 0.01 from base's float64 result")
+    wrong = Entry("pass", "outputs_differ", reason="head's out differs by 0.01 from base's reference")
     made = table(BASE, SAME, wrong)
     (step,) = made.steps
     assert (step.at, step.after, step.what) == ("2.2.0", "2.1.0", wrong.reason)

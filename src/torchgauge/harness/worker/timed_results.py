@@ -87,8 +87,8 @@ class TimedResults:
         The contracts of the first :data:`HELD` are not compared: results are held for it, as by a leak. If
         these steps compile, further ones follow: a program that is compiled anew for each value of a counter
         reaches the compiler's limit, but not in the steps of a block, before which the counter is restored.
-        Where compiled steps have no result to compare, an observation takes the place of each but the first.
-        Before them, the second of two compiled steps is compared with eager's.
+        If compiled steps show no result, an observation takes the place of each. After the first one, the
+        second of two compiled steps is compared with eager's.
         """
         before = _compilations()
         count = self._compare_first_steps(step, note, budget_s)
@@ -110,9 +110,13 @@ class TimedResults:
         checks.restore(whole=True)
         began = time.perf_counter()
         recorded = checks.recording(self._state)
+        self._observes = self._state.planned.case.configuration.compiled and not checks.shows(self._state)
         limit = Limit(max(LEAST_S, SHARE * budget_s))
         for number in range(FIRST_STEPS):
-            if number == 1 and _compilations() > before:  # compilation takes none of the time
+            if number == 1 and self._observes and time.perf_counter() - began < SLOW:
+                self._refuse(checks.again(self._state, 1, consecutive=True))
+                limit = Limit(limit.seconds)
+            elif number == 1 and _compilations() > before:  # compilation takes none of the time
                 limit = Limit(limit.seconds)
             if limit.reached:
                 return number
@@ -124,13 +128,8 @@ class TimedResults:
             self._refuse_computed(returned)
             shown = checks.timed_result(self._state, returned)
             if shown is None:
-                if not self._state.planned.case.configuration.compiled:
-                    return 1
-                self._observes = True
-                if time.perf_counter() - began < SLOW:
-                    self._refuse(checks.again(self._state, 1, consecutive=True))
-                    limit = Limit(limit.seconds)
-            elif self._compare(shown, number, number + 1, exact=True) or (
+                return 1
+            if self._compare(shown, number, number + 1, exact=True) or (
                 number >= HELD and self._compare_contract(recorded, returned, number)
             ):
                 return max(number + 1, self._compare_with_eager(step, note, Limit(limit.rest_s / 4.0)))

@@ -305,17 +305,21 @@ class TorchChecks:
             state.facts.setdefault(fact, text)
         return ""
 
+    def shows(self, state: CaseState) -> bool:
+        """Return whether timed steps of ``state`` have results that can be compared."""
+        drawn_otherwise = self.random and state.planned.case.configuration.compiled
+        comparable = self.built.wrappable and (state.draws_as_eager or not drawn_otherwise)
+        return comparable and hasattr(self.scenario, "timed_result")
+
     def timed_result(self, state: CaseState, returned: Any, *, whole: bool = False) -> Observation | None:
         """Return the comparable result of a timed step that ``returned`` a value; None if there is none.
 
         With ``whole``, it contains the state that changed since the last :meth:`restore`.
         """
-        show = getattr(self.scenario, "timed_result", None)
-        compiled = state.planned.case.configuration.compiled
-        if show is None or (self.random and compiled and not state.draws_as_eager):
+        if not self.shows(state):
             return None
-        shown: Observation | None = show(self.with_call(state.prepared.call), returned)
-        return shown if shown is None or not whole else {**shown, **self.left_by(state)}
+        shown: Observation = self.scenario.timed_result(self.with_call(state.prepared.call), returned)
+        return {**shown, **self.left_by(state)} if whole else shown
 
     def left_by(self, state: CaseState) -> Observation:
         """Return the state that the steps since :meth:`restore` changed, of ``state`` or of eager."""
@@ -583,14 +587,17 @@ class TorchChecks:
         equal = self._drew_as_eager()
         drawn = all(DRAWN in state.facts for state in states)
         verdict = self._compare(results(drawn=drawn), expected, found, tolerance, rule)
-        if not verdict.ok and self.random and rule is None and not drawn and not equal:
-            if self._ignores_seeds(states, found):
+        if not verdict.ok and self.random and rule is None and not equal:
+            if not drawn and not self._seeds_itself and self._ignores_seeds(states, found):
                 verdict.detail += "; eager draws random numbers, and this result is the same for every seed"
-            elif self._compare(results(drawn=True), expected, found, tolerance).ok:
-                verdict, drawn = replace(verdict, ok=True, cause=None, detail=""), True
-                for state in states:
+            elif self._seeds_itself or (
+                not drawn and self._compare(results(drawn=True), expected, found, tolerance).ok
+            ):
+                verdict = replace(verdict, ok=True, cause=None, detail="")
+                for state in states if not drawn else ():
                     state.facts[Modifier.UNCHECKED.value] = NOT_COMPARABLE
-            else:
+                drawn = True
+            elif not drawn:
                 verdict.detail += "; the model draws random numbers, and other seeds change results by less"
         for state in states if not drawn else ():
             state.facts.update(verdict.facts)
@@ -599,6 +606,13 @@ class TorchChecks:
     def _drew_as_eager(self) -> bool:
         """Return whether the last observation left the host's generator in the state in which eager does."""
         return self.draws.look() and torch.equal(self.left, self.ended)
+
+    @cached_property
+    def _seeds_itself(self) -> bool:
+        """Return whether eager leaves the host's generator in one state, whatever the seed is."""
+        assert self.observer is not None
+        self.observer.observe(None, SEEDS_APART)
+        return bool(torch.equal(torch.get_rng_state(), self.ended))
 
     def _ignores_seeds(self, states: Sequence[CaseState], found: Observation) -> bool:
         """Return whether compiled code gives the result ``found`` for another seed too."""

@@ -2,11 +2,11 @@
 
 A build may round otherwise, so nothing here asks for equal bits. Each tensor of the head may lie ``TIMES`` as
 far from float64 as the base's does, or as base's tensors of its kind do at the median, and ``FLOOR`` of the
-size of the tensor beside. A size that base's own error does not show to be more than rounding counts as a
-tenth of the median of its kind at least: a gradient that is zero but for rounding has no size of its own.
-Float64 itself is compared by sums: what changed in every precision is found too. Tensors of a
-kind whose paths differ are paired in order, because parameters may be renamed. Except of state, both builds
-must have equally many.
+size of the tensor beside. A model without float64 has eager with other rounding as its reference. A size that
+base's own error does not show to be more than rounding counts as a tenth of the median of its kind at least:
+a gradient that is zero but for rounding has no size of its own. References are compared by sums: what changed
+in every precision is found too. Tensors of a kind whose paths differ are paired in order, because parameters
+may be renamed. Except of state, both builds must have equally many.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAME_START = 1e-5
 """How far the numbers of two starts from one seed may be apart, where it is drawn with other instructions."""
 JUMP = 5e-3
 """The floor of gradients and of what a step changes: rounding may turn an activation off."""
-JUMPING = (".grad", ".input_grad", ".change")
+JUMPING = (".grad", ".input_grad", ".change", ".gradient", ".update")
 TIES = 1e-2
 """The floor of integers and booleans: indices of equal numbers may be exchanged."""
 STATE = "after."
@@ -58,10 +58,10 @@ def outputs_differ(launch: Launch) -> str:
         limit = TIMES * max(ours.error, errors.get(kind, 0.0) * size) + floor * size
         if found > most * limit:
             most = found / limit if limit else math.inf
-            what = f"head's {other} differs by about {_share(found, size)} from base's float64 result"
+            what = f"head's {other} differs by about {_share(found, size)} from base's reference"
             worst = f"{what} (limit {_share(limit, size)})"
             if not ours.whole:
-                worst += f"; base's result in its own dtype differs by {_share(ours.error, size)}"
+                worst += f"; base's own result differs by {_share(ours.error, size)}"
     return worst
 
 
