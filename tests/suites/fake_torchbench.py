@@ -613,6 +613,21 @@ class Wrapping(torch.optim.Optimizer):
     ),
     "keeps_a_weight_packed": HEAD + PACKED,
     "keeps_its_first_mask": HEAD + DROPPING,
+    "writes_its_input": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        input = input.clamp_(-0.1, 0.1) if compiled() else input.clamp(-0.1, 0.1)
+        return torch.nn.functional.linear(input, self.weight, self.bias)
+""",
+    ),
+    "learns_as_told": LINEAR.format(
+        rate='float(__import__("os").environ.get("RATE", "0.1"))',
+        state="pass",
+        forward="""
+        return result
+""",
+    ),
     "seeds_itself": LINEAR.format(
         rate="0.1",
         state="pass",

@@ -430,7 +430,7 @@ def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_to
     rows = json.loads(cli("results", "query", "--store", str(tmp_path / "store"), "--json").stdout)
     assert [row["status"] for row in rows] == ["pass"] * 10
     shown = cli("results", "show", rows[0]["case_id"], "--store", str(tmp_path / "store"))
-    assert "the data file has no entry for this model" in shown.stdout
+    assert "torchgauge has no data for this model" in shown.stdout
     mistyped = cli("run", "torchbench", "--models", "my_nte", *where)
     assert mistyped.returncode == 2
     assert "did you mean my_net" in mistyped.stderr

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -207,6 +208,28 @@ def test_random_numbers_of_a_step_that_seeds_itself_are_no_fault(run: Callable[.
     rows = run("training", "seeds_itself", "inductor,tripled")
     assert rows["seeds_itself inductor"]["status"] == "pass", rows
     assert rows["seeds_itself tripled"]["status"] == "fail_accuracy", rows
+
+
+def test_an_input_that_only_compiled_code_writes_is_no_fault_of_eager(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """Eager runs again after compiled code has written."""
+    rows = run("training", "writes_its_input", "eager,faithful")
+    assert rows["writes_its_input eager"]["status"] == "pass", rows
+    assert rows["writes_its_input faithful"]["status"] == "fail_accuracy", rows
+
+
+def test_two_builds_of_upstreams_step_are_compared(tmp_path: Path, fake_torchbench: Any) -> None:
+    """The learning rate of head is 3 % larger, in eager too."""
+    fake_torchbench.write(tmp_path / "checkout")
+    words = ("--models", "learns_as_told", "--mode", "training", "--config", "eager", "--device", "cpu")
+    quick = ("--measure-seconds", "0.1", "--max-launches", "2", "--no-memory-probe", "--no-control")
+    where = ("--torchbench", str(tmp_path / "checkout"), "--store", str(tmp_path / "store"), "--json")
+    command = [sys.executable, "-m", "torchgauge", "ab", "torchbench", *words, *quick, *where]
+    done = subprocess.run([*command, "--head-env", "RATE=0.103"], capture_output=True, text=True, check=False)
+    verdicts = {each["metric"]: each for each in json.loads(done.stdout)["verdicts"]}
+    assert (done.returncode, verdicts["status"]["verdict"]) == (1, "outputs_differ"), done.stderr
+    assert "head's state.update." in verdicts["status"]["reason"]
 
 
 def test_an_infinity_beside_a_wrong_sum_does_not_excuse_it(run: Callable[..., dict[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from torchgauge.records import OutputError
 from torchgauge.suites.outputs import Observation, as_reals, as_tensor
 from torchgauge.suites.placing import is_lazy, tensors
 from torchgauge.suites.suite import BuiltWorkload
+from torchgauge.suites.torchbench.steps import UPDATE
 
 LATER_STEPS = "iteration1."
 """A second training step begins where the first one ended: it says the same again, with more rounding."""
@@ -25,7 +26,8 @@ TURN = 2.4
 def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, ...]:
     """Return size, error and sums of each tensor of the first step that has the shape of its float64 one.
 
-    Integers and booleans have no error: those of ``truth`` are taken.
+    Integers and booleans have no error: those of ``truth`` are taken. Updates by an upstream step have no
+    sums, and the error of their size: Adam divides gradients by their size, so rounding reverses elements.
     """
     errors = []
     for path, leaf in found.items():
@@ -42,7 +44,10 @@ def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, 
             angles = torch.arange(count, dtype=torch.float64, device=exact.device) * TURN
             parts = [*exact.tensor_split(QUARTERS), exact * angles.cos(), exact * angles.sin()]
             sums = tuple(_short(float(part.sum()) / math.sqrt(count)) for part in parts)
-            size, error = (float(each.norm()) / math.sqrt(count) for each in (exact, result - exact))
+            norms = (float(each.norm()) for each in (exact, result, result - exact))
+            size, own, error = (norm / math.sqrt(count) for norm in norms)
+            if path.startswith(UPDATE):
+                sums, error = (), abs(own - size)
             errors.append(OutputError(path, _short(size), _short(error), sums, whole))
     return tuple(errors)
 

@@ -784,9 +784,9 @@ class TorchChecks:
             if written:
                 verdict = replace(verdict, ok=False, cause=Cause.TOLERANCE, detail=written)
             kept = state.accuracy.eager_spread if state.accuracy else None
-            said = _accuracy(f"eager and {self.reference.name}", verdict)
+            name = self.reference.name if self.reference.fp64 is None else f"eager and {self.reference.name}"
             if DRAWN not in state.facts:
-                state.accuracy = replace(said, eager_spread=kept)
+                state.accuracy = replace(_accuracy(name, verdict), eager_spread=kept)
         state.prepared.judged()
         if verdict is not None and not verdict.ok:
             raise WrongResultError(verdict.cause or Cause.TOLERANCE, verdict.detail)

@@ -25,7 +25,9 @@ SAME_START = 1e-5
 """How far the numbers of two starts from one seed may be apart, where it is drawn with other instructions."""
 JUMP = 5e-3
 """The floor of gradients and of what a step changes: rounding may turn an activation off."""
-JUMPING = (".grad", ".input_grad", ".change", ".gradient", ".update")
+JUMPING = (".grad", ".input_grad", ".change")
+OF_UPSTREAM = "state."
+"""Prefix of what upstream's own step of a TorchBench model leaves: gradients, updates, moments, buffers."""
 TIES = 1e-2
 """The floor of integers and booleans: indices of equal numbers may be exchanged."""
 STATE = "after."
@@ -54,7 +56,8 @@ def outputs_differ(launch: Launch) -> str:
         size = ours.size if sure else max(ours.size, SMALL * sizes.get(kind, 0.0))
         apart = math.dist((ours.size, *ours.sums), (theirs.size, *theirs.sums))
         found = math.hypot(theirs.error, apart)
-        floor = TIES if ours.whole else JUMP if kind.endswith(JUMPING) else FLOOR
+        jumps = kind.endswith(JUMPING) or kind.startswith(OF_UPSTREAM)
+        floor = TIES if ours.whole else JUMP if jumps else FLOOR
         limit = TIMES * max(ours.error, errors.get(kind, 0.0) * size) + floor * size
         if found > most * limit:
             most = found / limit if limit else math.inf

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FLOAT32 = ("float32", AUTOCAST)
 _ENV_CHECK = "torchbenchmark.util.env_check"
-UNLISTED = "the data file has no entry for this model: a step runs only the module, not upstream's eval()"
+UNLISTED = "torchgauge has no data for this model: a step of inference runs its module, not its eval()"
 """Fact of the row of a model that only the checkout has."""
 
 

@@ -133,7 +133,7 @@ class Snapshot:
         self._classes: set[type] = set()
         self._lost: list[str] = []
         self._hooked: list[tuple[str, MutableMapping[Any, Any], tuple[Any, ...]]] = []
-        self._written: set[str] = set()
+        self._written: set[str] | None = None
         self._changing: Collection[str] = ()
         self._lent: list[tuple[str, torch.Tensor]] = []
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
@@ -335,18 +335,23 @@ class Snapshot:
             yield path, tensor.detach().clone() if resized else tensor.detach() - before
 
     def written(self) -> dict[str, torch.Tensor]:
-        """Return by path the tensors that steps have replaced or, where no other part shows them, changed."""
-        shown = self.trained | self.buffers
+        """Return by path the tensors that steps have replaced or, where no other part shows them, changed.
+
+        Those of the first call, after a step of eager, are always returned.
+        """
+        shown, first = self.trained | self.buffers, self._written or set()
         live = {path: tensor for path, tensor in self.tensors.items() if path not in shown}
-        self._written.update(path for path, one in live.items() if not torch.equal(one, self._copies[path]))
+        written = {path for path, one in live.items() if not torch.equal(one, self._copies[path])}
         for path, container, values in self._containers:
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
                 name = joined(path, key)
-                if isinstance(item, torch.Tensor) and (item is not before.get(key) or name in self._written):
+                if isinstance(item, torch.Tensor) and (item is not before.get(key) or name in first):
                     live[name] = item
-                    self._written.add(name)
-        return {path: tensor for path, tensor in live.items() if path in self._written}
+                    written.add(name)
+        if self._written is None:
+            self._written = written
+        return {path: tensor for path, tensor in live.items() if path in first | written}
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
