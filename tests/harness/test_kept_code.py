@@ -182,3 +182,4 @@ def test_a_fault_of_one_call_is_not_blamed_on_the_cache(make_sandbox) -> None:
     rows = [row for run in stored for row in run]
     assert [origin(row) for row in rows] == ["kept, new to it", "kept"]
     assert {row.status for row in rows} == {Status.FAIL_ACCURACY}, [row.reason for row in rows]
+    assert all(row.reason.startswith("out: largest error ") for row in rows)

@@ -256,6 +256,24 @@ class Net(torch.nn.Linear):
 )
 """Source of a linear model with the ``state`` and the rest of the ``forward`` pass of a test."""
 
+SEEDED = LINEAR.format(
+    rate="0.1",
+    state="pass",
+    forward="""
+        return {factor} * torch.nn.functional.dropout(result, 0.5)
+""",
+).replace(
+    "\n\ncompiled =",
+    """
+    def train(self):
+        torch.manual_seed(7)
+        super().train()
+
+
+compiled =""",
+)
+"""Source of a model whose step seeds the generator from which its dropout draws, with a ``factor``."""
+
 UNUSED = (
     HEAD
     + """
@@ -621,29 +639,23 @@ class Wrapping(torch.optim.Optimizer):
         return torch.nn.functional.linear(input, self.weight, self.bias)
 """,
     ),
-    "learns_as_told": LINEAR.format(
+    "reads_its_learning_rate": LINEAR.format(
         rate='float(__import__("os").environ.get("RATE", "0.1"))',
         state="pass",
         forward="""
         return result
 """,
     ),
-    "seeds_itself": LINEAR.format(
-        rate="0.1",
-        state="pass",
-        forward="""
-        return torch.nn.functional.dropout(result, 0.5)
-""",
-    ).replace(
-        "\n\ncompiled =",
-        """
+    "seeds_itself": SEEDED.format(factor="1.0"),
+    "seeds_itself_and_triples": SEEDED.format(factor="(3.0 if compiled() else 1.0)"),
+    "draws_its_targets": HEAD
+    + """
     def train(self):
-        torch.manual_seed(7)
-        super().train()
-
-
-compiled =""",
-    ),
+        self.optimizer.zero_grad()
+        output = self.model(*self.example_inputs)
+        (output - torch.rand_like(output)).square().sum().backward()
+        self.optimizer.step()
+""",
     "leaves_an_output_unused": UNUSED.format(number="0", optimizer="Adam"),
     "leaves_outputs_unused_in_turn": UNUSED.format(number="self.steps % 2", optimizer="Adagrad"),
     "unfinished": HEAD

@@ -204,10 +204,20 @@ def test_random_numbers_of_the_first_step_in_the_second_are_found(run: Callable[
 
 
 def test_random_numbers_of_a_step_that_seeds_itself_are_no_fault(run: Callable[..., dict[str, Any]]) -> None:
-    """Inductor draws other numbers than eager, and no other seed makes eager draw those."""
-    rows = run("training", "seeds_itself", "inductor,tripled")
+    """Inductor draws other numbers than eager; a wrong factor is found beside them."""
+    rows = run("training", "seeds_itself,seeds_itself_and_triples", "inductor")
     assert rows["seeds_itself inductor"]["status"] == "pass", rows
-    assert rows["seeds_itself tripled"]["status"] == "fail_accuracy", rows
+    assert "fallback_random" in rows["seeds_itself inductor"]["facts"]
+    assert rows["seeds_itself_and_triples inductor"]["status"] == "fail_accuracy", rows
+
+
+def test_code_that_draws_outside_its_module_is_judged_as_it_is_timed(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """The targets of a step are random, and the module draws nothing."""
+    (row,) = run("training", "draws_its_targets", "inductor").values()
+    assert row["status"] == "pass", row
+    assert "random_numbers" not in json.loads(row["facts"])
 
 
 def test_an_input_that_only_compiled_code_writes_is_no_fault_of_eager(
@@ -219,17 +229,24 @@ def test_an_input_that_only_compiled_code_writes_is_no_fault_of_eager(
     assert rows["writes_its_input faithful"]["status"] == "fail_accuracy", rows
 
 
-def test_two_builds_of_upstreams_step_are_compared(tmp_path: Path, fake_torchbench: Any) -> None:
-    """The learning rate of head is 3 % larger, in eager too."""
+@pytest.mark.parametrize(
+    ("rate", "code", "verdict"), [("0.1", 3, "unchanged"), ("-0.1", 1, "outputs_differ")]
+)
+def test_two_builds_of_upstreams_step_are_compared(
+    tmp_path: Path, fake_torchbench: Any, rate: str, code: int, verdict: str
+) -> None:
+    """The learning rate of head is equal, or its step goes the other way."""
     fake_torchbench.write(tmp_path / "checkout")
-    words = ("--models", "learns_as_told", "--mode", "training", "--config", "eager", "--device", "cpu")
-    quick = ("--measure-seconds", "0.1", "--max-launches", "2", "--no-memory-probe", "--no-control")
+    words = ("--models", "reads_its_learning_rate", "--mode", "training", "--config", "eager")
+    quick = ("--device", "cpu", "--measure-seconds", "0.1", "--max-launches", "2", "--no-memory-probe")
     where = ("--torchbench", str(tmp_path / "checkout"), "--store", str(tmp_path / "store"), "--json")
     command = [sys.executable, "-m", "torchgauge", "ab", "torchbench", *words, *quick, *where]
-    done = subprocess.run([*command, "--head-env", "RATE=0.103"], capture_output=True, text=True, check=False)
-    verdicts = {each["metric"]: each for each in json.loads(done.stdout)["verdicts"]}
-    assert (done.returncode, verdicts["status"]["verdict"]) == (1, "outputs_differ"), done.stderr
-    assert "head's state.update." in verdicts["status"]["reason"]
+    command += ["--no-control", "--head-env", f"RATE={rate}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    status = next(each for each in json.loads(done.stdout)["verdicts"] if each["metric"] == "status")
+    assert (done.returncode, status["verdict"]) == (code, verdict), done.stderr
+    assert status["reason"].startswith("head's state.update." if code == 1 else ""), status
+    assert (status["reason"] == "") is (code == 3), status
 
 
 def test_an_infinity_beside_a_wrong_sum_does_not_excuse_it(run: Callable[..., dict[str, Any]]) -> None:

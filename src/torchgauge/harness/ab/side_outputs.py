@@ -18,6 +18,8 @@ from torchgauge.suites.torchbench.steps import UPDATE
 
 LATER_STEPS = "iteration1."
 """A second training step begins where the first one ended: it says the same again, with more rounding."""
+SECOND_MOMENTS = ("state.exp_avg_sq.", "state.square_avg.", "state.sum.")
+"""Prefixes of the paths of running squares of gradients, as Adam, RMSprop and Adagrad keep them."""
 QUARTERS = 4
 TURN = 2.4
 """Element k is weighted by cosine and sine of k times this angle, so that exchanged elements change sums."""
@@ -26,10 +28,11 @@ TURN = 2.4
 def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, ...]:
     """Return size, error and sums of each tensor of the first step that has the shape of its float64 one.
 
-    Integers and booleans have no error: those of ``truth`` are taken. Updates by an upstream step have no
-    sums, and the error of their size: Adam divides gradients by their size, so rounding reverses elements.
+    Integers and booleans have no error: those of ``truth`` are taken. If an optimizer divides a gradient by
+    its RMS, rounding of a small one may reverse an element of the update. So such updates of an upstream step
+    have no sums, and their error is the difference of the two sizes.
     """
-    errors = []
+    errors, divides = [], any(path.startswith(SECOND_MOMENTS) for path in truth)
     for path, leaf in found.items():
         pair = [_reals(as_tensor(each)) for each in (leaf, truth.get(path))]
         result, exact = pair
@@ -46,7 +49,7 @@ def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, 
             sums = tuple(_short(float(part.sum()) / math.sqrt(count)) for part in parts)
             norms = (float(each.norm()) for each in (exact, result, result - exact))
             size, own, error = (norm / math.sqrt(count) for norm in norms)
-            if path.startswith(UPDATE):
+            if divides and path.startswith(UPDATE):
                 sums, error = (), abs(own - size)
             errors.append(OutputError(path, _short(size), _short(error), sums, whole))
     return tuple(errors)

@@ -8,8 +8,8 @@ a step raised; ``end``, or a parent that has gone, ends it. How the case ended s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import NotOfferedError
@@ -21,6 +21,7 @@ from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.group_run import GroupRun
 from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
 from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
+from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Measurement, Phase
 from torchgauge.records.comparison import START, UNSEEN
 from torchgauge.suites.suite import BuiltWorkload
@@ -49,10 +50,7 @@ class SideRun(GroupRun):
         return built
 
     def shown(self, states: Sequence[CaseState], found: Observation) -> None:
-        """Keep how far each tensor of ``found`` lies from float64, or why nobody can tell.
-
-        Without float64, as where upstream steps its TorchBench model, eager with other rounding replaces it.
-        """
+        """Keep the distance of each tensor of ``found`` from its reference, or why there is none."""
         from torchgauge.harness.ab.side_outputs import output_errors
         from torchgauge.harness.worker.torch_checks import TorchChecks
 
@@ -60,12 +58,27 @@ class SideRun(GroupRun):
         assert isinstance(checks, TorchChecks)
         truth, why = checks.reference.fp64, "the model draws random numbers" * checks.random
         if truth is None and not why:
-            with suppress(Exception):  # a model need not run in another way
-                truth = checks.eager_results().run(1)
-            why = "" if truth else checks.reference.name
+            truth, why = self._rounded_otherwise
         for state in states:
             state.facts.update({UNSEEN: why} if why else {})
             state.outputs = () if truth is None or why else output_errors(truth, found)
+
+    @cached_property
+    def _rounded_otherwise(self) -> tuple[Observation, str]:
+        """Return eager's result with other rounding of its inexact numbers, or the reason why there is none.
+
+        It replaces a float64 result, as where upstream steps its TorchBench model.
+        """
+        import torch
+
+        checks: Any = self.checks
+        try:
+            found = checks.eager_results().run(1)
+        except Exception as error:  # noqa: BLE001  a model need not run in another way
+            return {}, f"{checks.reference.name}; eager with other rounding raised {first_line(error)}"
+        tensors = [(path, leaf) for path, leaf in checks.eager.items() if isinstance(leaf, torch.Tensor)]
+        whole = {path: leaf for path, leaf in tensors if not (leaf.is_floating_point() or leaf.is_complex())}
+        return {**found, **whole}, ""
 
     def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
         mode = self.group.workload.mode

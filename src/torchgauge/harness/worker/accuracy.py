@@ -160,7 +160,10 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
 
 @dataclass
 class _Judge:
-    """Judges tensors by ``tolerance`` and by what else the results of ``eager`` may be, into ``verdict``."""
+    """Compares tensors within ``tolerance``, and with further runs of ``eager`` if they differ.
+
+    Failures are recorded in ``verdict``.
+    """
 
     verdict: Verdict
     tolerance: Tolerance
@@ -169,7 +172,7 @@ class _Judge:
     def compare(
         self, path: str, expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None
     ) -> None:
-        """Judge ``found`` by all but the scales of other tensors."""
+        """Compare one tensor with eager's; :meth:`compare_scales` compares all on their own scales later."""
         verdict = self.verdict
         if expected.dtype != found.dtype:
             verdict.fail(Cause.TOLERANCE, f"{path}: dtype {found.dtype} instead of {expected.dtype}")
@@ -216,7 +219,7 @@ class _Judge:
         if not passed and eager.explains(path, expected, found):
             verdict.rounded.append(path)
             return
-        if not passed or (outlier and eager.refute(path, expected, found)):
+        if not passed or (outlier and (eager.each or eager.refute(path, expected, found))):
             verdict.fail(
                 Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
             )

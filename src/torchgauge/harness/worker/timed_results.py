@@ -47,7 +47,7 @@ FURTHER, CALM, FURTHER_S = 16, 4, 30.0
 that end them, and their maximum wall time. Dynamo gives up after 8 compilations by default.
 """
 SLOW = 10.0
-"""Wall time in seconds of a first step from which on two consecutive steps are not compared."""
+"""Wall time in seconds of a first observation from which on two consecutive steps are not compared."""
 MIDDLE = 6
 """Number of blocks before the first whole check, if timed steps have no result to compare."""
 
@@ -82,13 +82,13 @@ class TimedResults:
         self._observes = False
 
     def first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> None:
-        """Run up to :data:`FIRST_STEPS` steps, compare the result of each, and call ``note`` before each.
+        """Run up to :data:`FIRST_STEPS` steps, call ``note`` before each, and compare the result of each.
 
         The contracts of the first :data:`HELD` are not compared: results are held for it, as by a leak. If
         these steps compile, further ones follow: a program that is compiled anew for each value of a counter
         reaches the compiler's limit, but not in the steps of a block, before which the counter is restored.
-        If compiled steps show no result, an observation takes the place of each. After the first one, the
-        second of two compiled steps is compared with eager's.
+        If compiled steps return no comparable result, each is replaced by an observation. After the first
+        observation, two consecutive compiled steps run, and the second is compared with eager's.
         """
         before = _compilations()
         count = self._compare_first_steps(step, note, budget_s)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from importlib import import_module
@@ -173,8 +173,7 @@ class TorchChecks:
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
         room = fits(LATER * tensor_bytes(self.eager), self.settings.memory_limit_bytes)
         earlier = earlier if compiled and not self.built.wrappable and room else 0
-        drawn_otherwise = self.random and not state.draws_as_eager
-        if consecutive and (drawn_otherwise or not earlier):
+        if consecutive and (self._draws_otherwise(state) or DRAWN in state.facts or not earlier):
             return None
         self.observer.earlier, self.observer.consecutive = earlier, consecutive
         try:
@@ -206,7 +205,8 @@ class TorchChecks:
 
         For compiled code, ``again`` runs with other rounding: errors grow with the number of steps. Values
         are judged like those of an observation. State that the steps leave passes within the tolerance.
-        Otherwise other rounding has to explain its largest difference too.
+        Otherwise, other rounding has to explain its largest difference too, or compiled state has to pass the
+        rule of a result with float64.
         """
         compiled = state.planned.case.configuration.compiled
         results = self.eager_results(repeated=not compiled)
@@ -225,7 +225,7 @@ class TorchChecks:
                 expected, own = self.of_a_step(replayed, left=True), self.of_a_step(found, left=True)
                 results.each = True
                 verdict = compared(expected, own, exactly=False)
-                if not verdict.ok and compiled:  # eager itself may be farther from float64 than the tolerance
+                if not verdict.ok and compiled:  # eager may be farther from float64 than the tolerance
                     verdict = compared(expected, own, truth=truth)
         results.runs_more, results.each = True, False
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
@@ -307,9 +307,12 @@ class TorchChecks:
 
     def shows(self, state: CaseState) -> bool:
         """Return whether timed steps of ``state`` have results that can be compared."""
-        drawn_otherwise = self.random and state.planned.case.configuration.compiled
-        comparable = self.built.wrappable and (state.draws_as_eager or not drawn_otherwise)
+        comparable = self.built.wrappable and not self._draws_otherwise(state)
         return comparable and hasattr(self.scenario, "timed_result")
+
+    def _draws_otherwise(self, state: CaseState) -> bool:
+        """Return whether compiled code draws other random numbers than eager."""
+        return self.random and state.planned.case.configuration.compiled and not state.draws_as_eager
 
     def timed_result(self, state: CaseState, returned: Any, *, whole: bool = False) -> Observation | None:
         """Return the comparable result of a timed step that ``returned`` a value; None if there is none.
@@ -542,8 +545,10 @@ class TorchChecks:
 
         def run(number: int) -> Observation:
             if drawn:
-                draw = partial(again, number * SEEDS_APART)
-                return draw() if number % 2 else rounded_otherwise(draw, number)
+                apart = number * SEEDS_APART
+                draw = partial(again, apart)
+                with _other_seeds(apart):
+                    return draw() if number % 2 else rounded_otherwise(draw, number)
             if repeated and not self._repeats():
                 return {}
             return rounded_otherwise(partial(again, 0), number)
@@ -587,17 +592,14 @@ class TorchChecks:
         equal = self._drew_as_eager()
         drawn = all(DRAWN in state.facts for state in states)
         verdict = self._compare(results(drawn=drawn), expected, found, tolerance, rule)
-        if not verdict.ok and self.random and rule is None and not equal:
-            if not drawn and not self._seeds_itself and self._ignores_seeds(states, found):
+        if not verdict.ok and self.random and rule is None and not drawn and not equal:
+            if self._ignores_seeds(states, found):
                 verdict.detail += "; eager draws random numbers, and this result is the same for every seed"
-            elif self._seeds_itself or (
-                not drawn and self._compare(results(drawn=True), expected, found, tolerance).ok
-            ):
-                verdict = replace(verdict, ok=True, cause=None, detail="")
-                for state in states if not drawn else ():
+            elif self._compare(results(drawn=True), expected, found, tolerance).ok:
+                verdict, drawn = replace(verdict, ok=True, cause=None, detail=""), True
+                for state in states:
                     state.facts[Modifier.UNCHECKED.value] = NOT_COMPARABLE
-                drawn = True
-            elif not drawn:
+            else:
                 verdict.detail += "; the model draws random numbers, and other seeds change results by less"
         for state in states if not drawn else ():
             state.facts.update(verdict.facts)
@@ -607,19 +609,13 @@ class TorchChecks:
         """Return whether the last observation left the host's generator in the state in which eager does."""
         return self.draws.look() and torch.equal(self.left, self.ended)
 
-    @cached_property
-    def _seeds_itself(self) -> bool:
-        """Return whether eager leaves the host's generator in one state, whatever the seed is."""
-        assert self.observer is not None
-        self.observer.observe(None, SEEDS_APART)
-        return bool(torch.equal(torch.get_rng_state(), self.ended))
-
     def _ignores_seeds(self, states: Sequence[CaseState], found: Observation) -> bool:
         """Return whether compiled code gives the result ``found`` for another seed too."""
         assert self.observer is not None
         if len(states) != 1 or not states[0].planned.case.configuration.compiled:
             return False
-        again = self.observer.observe(states[0].prepared.call, SEEDS_APART)
+        with _other_seeds(SEEDS_APART):
+            again = self.observer.observe(states[0].prepared.call, SEEDS_APART)
         return all(path in found and same_bits(found[path], leaf) for path, leaf in again.items())
 
     def _eager_problem(self, runs: list[Observation]) -> tuple[Cause, str] | None:
@@ -681,7 +677,8 @@ class TorchChecks:
         try:
             backend = backend_named(configuration.backend)
             session = self.run_.backend_session(state)
-            if compiler_of(configuration) == INDUCTOR and self._module_draws:
+            drawn = self.random and self.observer is not None and self._module_draws
+            if drawn and compiler_of(configuration) == INDUCTOR:
                 self._judge_drawing(state, backend, session)
             try:
                 self._judge(state, partial(prepare, backend, self.subject, configuration, session))
@@ -695,16 +692,20 @@ class TorchChecks:
             self.run_.end_raised(state, error)
 
     def _right_now(self, state: CaseState) -> bool:
-        """Return whether one more result of ``state`` is right."""
-        with self.run_.running(state):
+        """Return whether the same code gives a right result in another observation."""
+        with suppress(Exception), self.run_.running(state):
             return self.again(state) is None
+        return False
 
     @cached_property
     def _module_draws(self) -> bool:
-        """Return whether the module draws random numbers in its own call, which compiled code replaces."""
+        """Return whether the module draws random numbers in its own call, which compiled code replaces.
+
+        It is True if that cannot be observed: on another device, or in a step that does not call the module.
+        """
         module, before, after = self.subject.module, list[torch.Tensor](), list[torch.Tensor]()
-        if not self.random or not isinstance(module, torch.nn.Module):
-            return self.random
+        if not self._on_host() or not isinstance(module, torch.nn.Module):
+            return True
         self.restore(whole=True)
         with (
             module.register_forward_pre_hook(lambda *_: before.append(torch.get_rng_state())),
@@ -712,7 +713,7 @@ class TorchChecks:
         ):
             self.step(module)()
         self.restore(whole=True)
-        return not all(map(torch.equal, before, after))
+        return not before or not all(map(torch.equal, before, after))
 
     def _runner(self, state: CaseState) -> str:
         return state.key if state.planned.case.configuration.compiled else ""
@@ -784,7 +785,8 @@ class TorchChecks:
             if written:
                 verdict = replace(verdict, ok=False, cause=Cause.TOLERANCE, detail=written)
             kept = state.accuracy.eager_spread if state.accuracy else None
-            name = self.reference.name if self.reference.fp64 is None else f"eager and {self.reference.name}"
+            alone = self.reference.host is None and self.reference.fp64 is None
+            name = self.reference.name if alone else f"eager and {self.reference.name}"
             if DRAWN not in state.facts:
                 state.accuracy = replace(_accuracy(name, verdict), eager_spread=kept)
         state.prepared.judged()
@@ -826,6 +828,17 @@ class TorchChecks:
         """Return ``shown`` without attributes, if the back end of ``state`` does not promise to keep them."""
         odd = (STATE,) if ATTRIBUTES in state.prepared.unpromised else ()
         return {path: leaf for path, leaf in shown.items() if not path.startswith(odd)}
+
+
+@contextmanager
+def _other_seeds(apart: int) -> Iterator[None]:
+    """Add ``apart`` to the seeds by which a program seeds itself inside: ``torch.manual_seed(7)``."""
+    seed = torch.manual_seed
+    torch.manual_seed = lambda number: seed(int(number) + apart)
+    try:
+        yield
+    finally:
+        torch.manual_seed = seed
 
 
 def _marked(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,8 +26,8 @@ SAME_START = 1e-5
 JUMP = 5e-3
 """The floor of gradients and of what a step changes: rounding may turn an activation off."""
 JUMPING = (".grad", ".input_grad", ".change")
-OF_UPSTREAM = "state."
-"""Prefix of what upstream's own step of a TorchBench model leaves: gradients, updates, moments, buffers."""
+STEADY = ("state.buffer", "state.written")
+"""What upstream's own step of a TorchBench model leaves, and no gradient enters; all else of it may jump."""
 TIES = 1e-2
 """The floor of integers and booleans: indices of equal numbers may be exchanged."""
 STATE = "after."
@@ -56,8 +56,8 @@ def outputs_differ(launch: Launch) -> str:
         size = ours.size if sure else max(ours.size, SMALL * sizes.get(kind, 0.0))
         apart = math.dist((ours.size, *ours.sums), (theirs.size, *theirs.sums))
         found = math.hypot(theirs.error, apart)
-        jumps = kind.endswith(JUMPING) or kind.startswith(OF_UPSTREAM)
-        floor = TIES if ours.whole else JUMP if jumps else FLOOR
+        may_jump = kind.endswith(JUMPING) or (kind.startswith("state.") and kind not in STEADY)
+        floor = TIES if ours.whole else JUMP if may_jump else FLOOR
         limit = TIMES * max(ours.error, errors.get(kind, 0.0) * size) + floor * size
         if found > most * limit:
             most = found / limit if limit else math.inf

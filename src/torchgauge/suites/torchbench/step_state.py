@@ -133,7 +133,7 @@ class Snapshot:
         self._classes: set[type] = set()
         self._lost: list[str] = []
         self._hooked: list[tuple[str, MutableMapping[Any, Any], tuple[Any, ...]]] = []
-        self._written: set[str] | None = None
+        self._written_first: set[str] | None = None
         self._changing: Collection[str] = ()
         self._lent: list[tuple[str, torch.Tensor]] = []
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
@@ -337,21 +337,21 @@ class Snapshot:
     def written(self) -> dict[str, torch.Tensor]:
         """Return by path the tensors that steps have replaced or, where no other part shows them, changed.
 
-        Those of the first call, after a step of eager, are always returned.
+        Paths of the first call are always returned: that call follows a step of eager.
         """
-        shown, first = self.trained | self.buffers, self._written or set()
+        shown, first = self.trained | self.buffers, self._written_first or set()
         live = {path: tensor for path, tensor in self.tensors.items() if path not in shown}
-        written = {path for path, one in live.items() if not torch.equal(one, self._copies[path])}
+        changed = {path for path, one in live.items() if not torch.equal(one, self._copies[path])}
         for path, container, values in self._containers:
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
                 name = joined(path, key)
                 if isinstance(item, torch.Tensor) and (item is not before.get(key) or name in first):
                     live[name] = item
-                    written.add(name)
-        if self._written is None:
-            self._written = written
-        return {path: tensor for path, tensor in live.items() if path in first | written}
+                    changed.add(name)
+        if self._written_first is None:
+            self._written_first = changed
+        return {path: tensor for path, tensor in live.items() if path in first | changed}
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
