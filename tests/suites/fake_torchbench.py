@@ -639,8 +639,8 @@ class Wrapping(torch.optim.Optimizer):
         return torch.nn.functional.linear(input, self.weight, self.bias)
 """,
     ),
-    "reads_its_learning_rate": LINEAR.format(
-        rate='float(__import__("os").environ.get("RATE", "0.1"))',
+    "reads_its_direction": LINEAR.format(
+        rate='0.1, maximize="UPHILL" in __import__("os").environ',
         state="pass",
         forward="""
         return result

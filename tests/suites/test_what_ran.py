@@ -230,18 +230,18 @@ def test_an_input_that_only_compiled_code_writes_is_no_fault_of_eager(
 
 
 @pytest.mark.parametrize(
-    ("rate", "code", "verdict"), [("0.1", 3, "unchanged"), ("-0.1", 1, "outputs_differ")]
+    ("variable", "code", "verdict"), [("OTHER", 3, "unchanged"), ("UPHILL", 1, "outputs_differ")]
 )
 def test_two_builds_of_upstreams_step_are_compared(
-    tmp_path: Path, fake_torchbench: Any, rate: str, code: int, verdict: str
+    tmp_path: Path, fake_torchbench: Any, variable: str, code: int, verdict: str
 ) -> None:
-    """The learning rate of head is equal, or its step goes the other way."""
+    """The optimizer of head takes equal steps, or steps in the opposite direction."""
     fake_torchbench.write(tmp_path / "checkout")
-    words = ("--models", "reads_its_learning_rate", "--mode", "training", "--config", "eager")
+    words = ("--models", "reads_its_direction", "--mode", "training", "--config", "eager")
     quick = ("--device", "cpu", "--measure-seconds", "0.1", "--max-launches", "2", "--no-memory-probe")
     where = ("--torchbench", str(tmp_path / "checkout"), "--store", str(tmp_path / "store"), "--json")
     command = [sys.executable, "-m", "torchgauge", "ab", "torchbench", *words, *quick, *where]
-    command += ["--no-control", "--head-env", f"RATE={rate}"]
+    command += ["--no-control", "--head-env", f"{variable}=1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     status = next(each for each in json.loads(done.stdout)["verdicts"] if each["metric"] == "status")
     assert (done.returncode, status["verdict"]) == (code, verdict), done.stderr
