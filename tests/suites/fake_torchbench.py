@@ -166,35 +166,6 @@ packed.register_autograd(lambda context, gradient: gradient, setup_context=lambd
 """
 """Source of a model whose compiled code packs its weight again unless its own step changed it."""
 
-DROPPING = """
-    def __init__(self, test, device, batch_size=None, extra_args=()):
-        super().__init__(test, device, batch_size, extra_args)
-        self.model = Net()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.5)
-
-
-class Net(torch.nn.Linear):
-    def __init__(self):
-        super().__init__(4, 3)
-
-    def forward(self, input):
-        mask = torch.ops.kept_by_a_runtime.mask() if torch.compiler.is_compiling() else torch.rand(3)
-        return super().forward(input) * mask
-
-
-first = []
-
-
-@torch.library.custom_op("kept_by_a_runtime::mask", mutates_args=())
-def mask() -> torch.Tensor:
-    first.append(torch.rand(3))
-    return first[0].clone()
-
-
-mask.register_fake(lambda: torch.empty(3))
-"""
-"""Source of a model whose compiled code draws a mask in each step, and uses the first."""
-
 SMALL = (
     HEAD
     + """
@@ -256,23 +227,27 @@ class Net(torch.nn.Linear):
 )
 """Source of a linear model with the ``state`` and the rest of the ``forward`` pass of a test."""
 
-SEEDED = LINEAR.format(
-    rate="0.1",
-    state="pass",
-    forward="""
-        return {factor} * torch.nn.functional.dropout(result, 0.5)
-""",
-).replace(
-    "\n\ncompiled =",
-    """
+KEPT_MASK = """
+
+@torch.library.custom_op("kept_by_a_runtime::mask", mutates_args=())
+def mask() -> torch.Tensor:
+    first.append(torch.rand(3))
+    return first[0].clone()
+
+
+first = []
+mask.register_fake(lambda: torch.empty(3))
+"""
+"""An operator that draws a mask in each call, and returns the first."""
+
+SEEDS_ITSELF = """
+
+class Model(Model):
     def train(self):
         torch.manual_seed(7)
         super().train()
-
-
-compiled =""",
-)
-"""Source of a model whose step seeds the generator from which its dropout draws, with a ``factor``."""
+"""
+"""A model whose step seeds the generator of the host."""
 
 UNUSED = (
     HEAD
@@ -630,7 +605,14 @@ class Wrapping(torch.optim.Optimizer):
 """,
     ),
     "keeps_a_weight_packed": HEAD + PACKED,
-    "keeps_its_first_mask": HEAD + DROPPING,
+    "keeps_its_first_mask": LINEAR.format(
+        rate="0.5",
+        state="pass",
+        forward="""
+        return result * (mask() if compiled() else torch.rand(3))
+""",
+    )
+    + KEPT_MASK,
     "writes_its_input": LINEAR.format(
         rate="0.1",
         state="pass",
@@ -646,8 +628,22 @@ class Wrapping(torch.optim.Optimizer):
         return result
 """,
     ),
-    "seeds_itself": SEEDED.format(factor="1.0"),
-    "seeds_itself_and_triples": SEEDED.format(factor="(3.0 if compiled() else 1.0)"),
+    "seeds_itself": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        return torch.nn.functional.dropout(result, 0.5)
+""",
+    )
+    + SEEDS_ITSELF,
+    "seeds_itself_and_triples": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        return (3.0 if compiled() else 1.0) * torch.nn.functional.dropout(result, 0.5)
+""",
+    )
+    + SEEDS_ITSELF,
     "draws_its_targets": HEAD
     + """
     def train(self):

@@ -63,11 +63,12 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class OutputError:
-    """Holds how far one tensor of a result lies from float64, for a comparison of two builds.
+    """Holds how far one tensor of a result lies from its reference, for a comparison of two builds.
 
-    ``size`` is the RMS of the float64 tensor, ``error`` that of the distance. ``sums`` are sums of its four
-    quarters and two sums weighted by position, over the square root of its number of elements: those of
-    different tensors rarely agree. A tensor of integers or booleans is ``whole`` and has no error.
+    The reference is the float64 result or, without one, eager's with other rounding. ``size`` is its RMS,
+    ``error`` that of the distance. ``sums`` are sums of its four quarters and two sums weighted by position,
+    over the square root of its number of elements: those of different tensors rarely agree. They are empty
+    if sizes alone are compared. A tensor of integers or booleans is ``whole`` and has no error.
     """
 
     path: str

@@ -26,7 +26,7 @@ TURN = 2.4
 
 
 def output_errors(truth: Observation, found: Observation) -> tuple[OutputError, ...]:
-    """Return size, error and sums of each tensor of the first step that has the shape of its float64 one.
+    """Return size, error and sums of each tensor of the first step that has the shape of its reference.
 
     Integers and booleans have no error: those of ``truth`` are taken. If an optimizer divides a gradient by
     its RMS, rounding of a small one may reverse an element of the update. So such updates of an upstream step

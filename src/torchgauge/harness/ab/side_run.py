@@ -65,20 +65,20 @@ class SideRun(GroupRun):
 
     @cached_property
     def _rounded_otherwise(self) -> tuple[Observation, str]:
-        """Return eager's result with other rounding of its inexact numbers, or the reason why there is none.
+        """Return eager's result with other rounding, or the reason why there is none.
 
-        It replaces a float64 result, as where upstream steps its TorchBench model.
+        It replaces a float64 result, as in TorchBench training. Integers and booleans are eager's own.
         """
         import torch
 
         checks: Any = self.checks
         try:
-            found = checks.eager_results().run(1)
+            rounded = checks.eager_results().run(1)
         except Exception as error:  # noqa: BLE001  a model need not run in another way
             return {}, f"{checks.reference.name}; eager with other rounding raised {first_line(error)}"
         tensors = [(path, leaf) for path, leaf in checks.eager.items() if isinstance(leaf, torch.Tensor)]
         whole = {path: leaf for path, leaf in tensors if not (leaf.is_floating_point() or leaf.is_complex())}
-        return {**found, **whole}, ""
+        return {**rounded, **whole}, ""
 
     def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
         mode = self.group.workload.mode

@@ -110,7 +110,8 @@ class TimedResults:
         checks.restore(whole=True)
         began = time.perf_counter()
         recorded = checks.recording(self._state)
-        self._observes = self._state.planned.case.configuration.compiled and not checks.shows(self._state)
+        compiled = self._state.planned.case.configuration.compiled
+        self._observes = compiled and not checks.has_results(self._state)
         limit = Limit(max(LEAST_S, SHARE * budget_s))
         for number in range(FIRST_STEPS):
             if number == 1 and self._observes and time.perf_counter() - began < SLOW:

@@ -164,7 +164,7 @@ class TorchChecks:
         If upstream steps its TorchBench model, ``earlier`` steps of eager come before it. None do if memory
         is short, or if eager does not repeat its result after them. If ``consecutive``, each side takes its
         own earlier steps, and float64 and own scales do not apply. Nothing is then observed if memory is
-        short, or if compiled code does not draw random numbers as eager does.
+        short, if compiled code draws other random numbers than eager, or if ``fallback_random`` was checked.
         """
         if self.observer is None:
             return None
@@ -305,7 +305,7 @@ class TorchChecks:
             state.facts.setdefault(fact, text)
         return ""
 
-    def shows(self, state: CaseState) -> bool:
+    def has_results(self, state: CaseState) -> bool:
         """Return whether timed steps of ``state`` have results that can be compared."""
         comparable = self.built.wrappable and not self._draws_otherwise(state)
         return comparable and hasattr(self.scenario, "timed_result")
@@ -319,7 +319,7 @@ class TorchChecks:
 
         With ``whole``, it contains the state that changed since the last :meth:`restore`.
         """
-        if not self.shows(state):
+        if not self.has_results(state):
             return None
         shown: Observation = self.scenario.timed_result(self.with_call(state.prepared.call), returned)
         return {**shown, **self.left_by(state)} if whole else shown
@@ -545,9 +545,9 @@ class TorchChecks:
 
         def run(number: int) -> Observation:
             if drawn:
-                apart = number * SEEDS_APART
-                draw = partial(again, apart)
-                with _other_seeds(apart):
+                offset = number * SEEDS_APART
+                draw = partial(again, offset)
+                with _other_seeds(offset):
                     return draw() if number % 2 else rounded_otherwise(draw, number)
             if repeated and not self._repeats():
                 return {}
@@ -677,21 +677,21 @@ class TorchChecks:
         try:
             backend = backend_named(configuration.backend)
             session = self.run_.backend_session(state)
-            drawn = self.random and self.observer is not None and self._module_draws
-            if drawn and compiler_of(configuration) == INDUCTOR:
+            compared = self.observer is not None and compiler_of(configuration) == INDUCTOR
+            if compared and self.random and self._module_draws:
                 self._judge_drawing(state, backend, session)
             try:
                 self._judge(state, partial(prepare, backend, self.subject, configuration, session))
             except Exception as error:
                 retry = state.prepared.retry
-                if retry is None or (isinstance(error, WrongResultError) and self._right_now(state)):
+                if retry is None or (isinstance(error, WrongResultError) and self._right_again(state)):
                     raise
                 trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
                 self._judge(state, lambda: checked(retry(trouble), backend, self.subject))
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.run_.end_raised(state, error)
 
-    def _right_now(self, state: CaseState) -> bool:
+    def _right_again(self, state: CaseState) -> bool:
         """Return whether the same code gives a right result in another observation."""
         with suppress(Exception), self.run_.running(state):
             return self.again(state) is None
@@ -831,10 +831,10 @@ class TorchChecks:
 
 
 @contextmanager
-def _other_seeds(apart: int) -> Iterator[None]:
-    """Add ``apart`` to the seeds by which a program seeds itself inside: ``torch.manual_seed(7)``."""
+def _other_seeds(offset: int) -> Iterator[None]:
+    """Add ``offset`` to each seed that a program sets by ``torch.manual_seed()`` in this context."""
     seed = torch.manual_seed
-    torch.manual_seed = lambda number: seed(int(number) + apart)
+    torch.manual_seed = lambda number: seed(int(number) + offset)
     try:
         yield
     finally:

@@ -24,10 +24,10 @@ FLOOR = 1e-5
 SAME_START = 1e-5
 """How far the numbers of two starts from one seed may be apart, where it is drawn with other instructions."""
 JUMP = 5e-3
-"""The floor of gradients and of what a step changes: rounding may turn an activation off."""
+"""The floor of what depends on gradients, such as changes by a step: rounding may turn an activation off."""
 JUMPING = (".grad", ".input_grad", ".change")
 STEADY = ("state.buffer", "state.written")
-"""What upstream's own step of a TorchBench model leaves, and no gradient enters; all else of it may jump."""
+"""Kinds of tensors of a TorchBench step that depend on no gradient; its other kinds have the floor JUMP."""
 TIES = 1e-2
 """The floor of integers and booleans: indices of equal numbers may be exchanged."""
 STATE = "after."
