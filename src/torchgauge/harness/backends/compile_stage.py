@@ -140,7 +140,8 @@ class CompileStage:
             if knobs is not None:
                 inside.enter_context(knobs.frozen() if fresh else knobs.watched())
             if not fresh:
-                inside.enter_context(captured(entries, compiler_of(self.configuration), graphs))
+                taken = None if knobs is None else knobs.graphs_taken
+                inside.enter_context(captured(entries, compiler_of(self.configuration), graphs, taken))
             inside.enter_context(self.around())
             yield
 

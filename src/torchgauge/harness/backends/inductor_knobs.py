@@ -50,8 +50,8 @@ class Knobs:
 
     ``mode`` is torch.compile's, ``device_type`` torch's name of the kind of device. ``folded`` counts what
     freezing made constants of the code, None where nothing was frozen; those of a ``packaged`` program are
-    constants before. ``code`` are the generated texts, ``choices`` what had several kernels to choose from,
-    ``graphs`` what dynamo handed over to be frozen.
+    constants before. ``code`` are the generated texts, ``lowered`` counts the graphs that inductor lowers,
+    ``choices`` what had several kernels to choose from, ``graphs`` what dynamo handed over to be frozen.
     """
 
     settings: Mapping[str, Scalar]
@@ -61,6 +61,7 @@ class Knobs:
     folded: int | None = None
     code: list[str] = field(default_factory=list)
     choices: int = 0
+    lowered: int = 0
     graphs: list[Graph] = field(default_factory=list)
 
     def forget(self) -> None:
@@ -73,13 +74,24 @@ class Knobs:
     def watched(self) -> Iterator[None]:
         """What is generated inside is kept as text, frozen where that is asked for, and counted."""
         lowering: Any = import_module("torch._inductor.graph").GraphLowering
-        before = getattr(lowering, HAND_OUT, None)
+        before, begin = getattr(lowering, HAND_OUT, None), lowering.__init__
+
+        def begin_counted(graph: Any, *args: Any, **kwargs: Any) -> None:
+            self.lowered += 1
+            begin(graph, *args, **kwargs)
+
         setattr(lowering, HAND_OUT, self.code.append)
+        lowering.__init__ = begin_counted
         try:
             with self.frozen(), self._handed_over(), self._choosing():
                 yield
         finally:
             setattr(lowering, HAND_OUT, before)
+            lowering.__init__ = begin
+
+    def graphs_taken(self) -> int:
+        """Return a number that grows whenever inductor lowers a graph, or takes its code from a cache."""
+        return self.lowered + len(self.code)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

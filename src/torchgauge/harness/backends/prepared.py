@@ -152,11 +152,12 @@ class Entries:
     """Counts how often code that a backend made for one case is entered: evidence that the case ran.
 
     ``watched`` says whether every entry is counted; torch that lets nobody count is not ``watched``.
-    ``skipped()`` returns the number of frames that dynamo has left to eager while the case ran.
+    ``skipped()`` returns the number of frames that dynamo has left to eager while the case ran. ``others`` is
+    the number of graphs that another compiler than the case's has taken.
     """
 
     def __init__(self) -> None:
-        self.count, self.watched = 0, False
+        self.count, self.watched, self.others = 0, False, 0
         self.skipped: Callable[[], int] = int
 
     def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:

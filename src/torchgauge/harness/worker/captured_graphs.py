@@ -6,7 +6,7 @@ may come from a cache. Dynamo has no hook for it, so its function is wrapped whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -21,6 +21,8 @@ FUSED = "scaled_dot_product"
 HAND_OVER = "call_user_compiler"
 EAGER = "eager"
 """Dynamo's name of the compiler that compiles nothing."""
+OTHER = "torchgauge_other_compiler"
+"""The attribute of what another compiler than the case's has made of a graph."""
 NOT_SEEN = "no captured graph reached the compiler"
 
 
@@ -43,12 +45,19 @@ class Graph(NamedTuple):
 
 
 @contextmanager
-def captured(entries: Entries, compiler: str, graphs: list[Graph] | None = None) -> Iterator[None]:
+def captured(
+    entries: Entries,
+    compiler: str,
+    graphs: list[Graph] | None = None,
+    taken: Callable[[], int] | None = None,
+) -> Iterator[None]:
     """Count in ``entries`` how often code is entered that is compiled inside; add each graph to ``graphs``.
 
     Frames that dynamo skips inside are counted too. Nothing is counted where dynamo has no such function.
     ``flex_attention`` that runs uncompiled, behind a graph break, is captured as well, for ``eager``: such a
-    graph has no calls and its code is not counted, unless ``eager`` is the ``compiler`` of the case.
+    graph has no calls and its code is not counted, unless ``eager`` is the ``compiler`` of the case. The same
+    holds for a graph that another compiler takes, because ``TORCH_COMPILE_OVERRIDE_BACKENDS`` says so:
+    ``taken()`` counts those that the case's own compiler takes.
     """
     output: Any = import_module("torch._dynamo.output_graph").OutputGraph
     hand_over = getattr(output, HAND_OVER, None)
@@ -59,10 +68,17 @@ def captured(entries: Entries, compiler: str, graphs: list[Graph] | None = None)
 
     def seen(self: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
         inputs = args[0] if args else self.example_inputs()
+        before = taken() if taken else 0
         compiled = hand_over(self, graph, *args, **kwargs)  # which inlines regions in the graph itself
         uncompiled = getattr(self.compiler_fn, "compiler_name", "") == EAGER != compiler
+        other = not uncompiled and taken is not None and taken() == before
+        entries.others += other
         if graphs is not None:
-            graphs.append(Graph() if uncompiled else read(graph, inputs))
+            graphs.append(Graph() if uncompiled or other else read(graph, inputs))
+        if other:
+            compiled = Entries().counted(_forced(compiled))
+            setattr(compiled, OTHER, True)
+            return compiled
         return compiled if uncompiled else entries.counted(_forced(compiled))
 
     known = entries.skipped() - skipped_frames()

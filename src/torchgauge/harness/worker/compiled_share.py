@@ -29,6 +29,7 @@ from typing import Any
 
 from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.worker.captured_graphs import OTHER
 from torchgauge.harness.worker.profiled_step import OPERATOR, Event, profiled
 from torchgauge.harness.worker.verdicts import first_line
 
@@ -215,7 +216,8 @@ def _graphs() -> list[tuple[dict[str, Any], str, Any]]:
             f"{counted(len(missing), 'compiled graph was', 'compiled graphs were')} "
             "not found in any module's globals"
         )
-    return [(table, name, table[name]) for table, name in found if callable(table[name])]
+    graphs = [(table, name, table[name]) for table, name in found if callable(table[name])]
+    return [each for each in graphs if not hasattr(each[2], OTHER)]
 
 
 def _has_table(module: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     from torchgauge.suites.outputs import Observation
 
 NOT_RUN = "the configuration did not run"
+OVERRIDE = "TORCH_COMPILE_OVERRIDE_BACKENDS"
+"""The variable by which torch gives graphs to other back ends, to search for faults."""
 HELD = 4 << 30
 """Resident bytes above which a process gives freed memory back at the beginning of each phase."""
 
@@ -171,7 +174,7 @@ class GroupRun:
         There must be an entry for each step on average: the number of graphs may differ from step to step. A
         later TorchBench step may leave its module out, if eager's does so too. A block needs one entry. If
         dynamo has skipped frames, or reached its recompile limit, eager runs, as in the user's program, and
-        the case is degraded.
+        the case is degraded. Code that another back end made of inductor's graphs does not count.
         """
         before = self._entered()
         yield
@@ -184,10 +187,14 @@ class GroupRun:
                 due = max(1, int(due * self.subject.built.least_calls(self.subject)))
             if count < due:
                 problem = f"{counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
-                if not own.skipped() or any(SUPPRESSED in why for why in state.prepared.degraded):
-                    raise NotRunError("; ".join([f"{NOT_RUN}: {problem}", *state.prepared.degraded]))
+                if own.others:
+                    problem += f", and {counted(own.others, 'graph')} went to another back end"
+                    problem += f": {OVERRIDE} is set" if os.environ.get(OVERRIDE) else ""
+                reasons = state.prepared.degraded
+                if own.others or not own.skipped() or any(SUPPRESSED in why for why in reasons):
+                    raise NotRunError("; ".join([f"{NOT_RUN}: {problem}", *reasons]))
                 frames = counted(own.skipped(), "frame")
-                state.prepared.degraded.append(f"{SKIPPED}{frames}, which eager runs: {problem}")
+                reasons.append(f"{SKIPPED}{frames}, which eager runs: {problem}")
         if any(entered.values()):
             raise NotRunError(f"{NOT_RUN}: steps of {name} entered the code of another configuration")
         if self.memory_format and self.subject is not None:
