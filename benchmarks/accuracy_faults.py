@@ -221,7 +221,7 @@ def tensor(row: Mapping[str, Any], factor: float = 1.0, base: str = "R") -> Tens
 def accused(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Path of each tensor of a correct result that the rule fails, and why."""
     tensors = [tensor(row) for row in rows]
-    found = {near.path: reason for near, reason in strangers([each.closeness for each in tensors])}
+    found = {near.path: reason for near, reason, _ in strangers([each.closeness for each in tensors])}
     return found | {t.closeness.path: "tolerance" for t in tensors if not t.tolerated}
 
 

@@ -85,13 +85,16 @@ def nudged(graph):
 
 differentiated = aot_autograd(fw_compiler=_boxed(lambda graph: graph))
 gradient_off = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(wrong))
+gradient_slightly_off = aot_autograd(
+    fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(lambda graph: wrong(graph, factor=1.02))
+)
 gradient_nudged = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compiler=_boxed(nudged))
 """
 ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
 FREEZING = {"freezes": "error", "freezes_some": "fail_accuracy"}
 """Compilers that freeze all or some weights, and the status of their rows."""
 NAMES = ("faithful", "tripled", "right_at_first", "moments_off", "scalars_off", *FREEZING)
-NAMES += ("decomposed", "differentiated", "gradient_off", "gradient_nudged")
+NAMES += ("decomposed", "differentiated", "gradient_off", "gradient_slightly_off", "gradient_nudged")
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +113,13 @@ def run(tmp_path_factory: pytest.TempPathFactory, fake_torchbench: Any) -> Calla
     named = folder / "compilers.yaml"
     named.write_text("configurations:\n" + "".join(ENTRY.format(name=name) for name in NAMES))
 
-    def rows(mode: str, models: str, configurations: str) -> dict[str, Any]:
-        store = folder / f"store-{mode}-{models}-{configurations}"
+    def rows(mode: str, models: str, configurations: str, **variables: str) -> dict[str, Any]:
+        store = folder / "-".join(["store", mode, models, configurations, *variables])
         words = ("--models", models, "--mode", mode, "--config", configurations, "--device", "cpu")
         quick = ("--measure-seconds", "0.02", "--no-memory-probe", "--no-warm-compile", "--no-calibration")
         where = ("--torchbench", str(folder / "checkout"), "--store", str(store), "--config-file", str(named))
         command = [sys.executable, "-m", "torchgauge", "run", "torchbench", *words, *quick, *where, "--json"]
-        environment = {**os.environ, "PYTHONPATH": str(package)}
+        environment = {**os.environ, "PYTHONPATH": str(package), **variables}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode in {0, 1}, done.stderr
         command = [sys.executable, "-m", "torchgauge", "results", "query", "--store", str(store), "--json"]
@@ -140,13 +143,28 @@ def test_compiled_code_of_upstreams_step_is_judged(
     assert {name.split()[1] for name in rows} == set(configurations.split(","))
 
 
+@pytest.mark.parametrize(("mode", "other"), [("inference", "eager"), ("training", "aot_eager")])
+def test_graphs_that_torch_gives_to_another_back_end_are_no_code_of_inductor(
+    run: Callable[..., dict[str, Any]], mode: str, other: str
+) -> None:
+    """The row that names inductor is an error if a variable of torch gives its graphs to ``other``."""
+    variable = {"TORCH_COMPILE_OVERRIDE_BACKENDS": f">=0:{other}"}
+    row = run(mode, "phlippe_resnet", "inductor", **variable)["phlippe_resnet inductor"]
+    assert row["status"] == "error", row
+    assert "1 graph went to another back end: TORCH_COMPILE_OVERRIDE_BACKENDS is set" in row["reason"]
+
+
 def test_a_wrong_gradient_of_upstreams_step_is_named(run: Callable[..., dict[str, Any]]) -> None:
-    """The forward pass is right, and the reason names a gradient, also one that the step clears."""
-    rows = run("training", "phlippe_resnet,functorch_dp_cifar10", "eager,gradient_off")
+    """The forward pass is right, and the reason names a gradient, also one that the step clears.
+
+    Gradients are off by a factor of 3, or of 1.02.
+    """
+    rows = run("training", "phlippe_resnet,functorch_dp_cifar10", "eager,gradient_off,gradient_slightly_off")
     for model in ("phlippe_resnet", "functorch_dp_cifar10"):
         assert rows[f"{model} eager"]["status"] == "pass", rows
-        assert rows[f"{model} gradient_off"]["status"] == "fail_accuracy", rows
-        assert "state.gradient." in rows[f"{model} gradient_off"]["reason"]
+        for compiler in ("gradient_off", "gradient_slightly_off"):
+            assert rows[f"{model} {compiler}"]["status"] == "fail_accuracy", rows
+            assert "state.gradient." in rows[f"{model} {compiler}"]["reason"]
 
 
 def test_a_sign_that_rounding_decides_is_no_fault(run: Callable[..., dict[str, Any]]) -> None:

@@ -150,13 +150,38 @@ def test_slices_that_ought_to_be_zero_accuse_nobody() -> None:
 def test_an_update_that_rounding_reverses_is_no_odd_slice(path: str, ok: bool) -> None:
     """The first update by Adam is the learning rate, with the sign of a gradient that is small here."""
     from torchgauge.harness.worker.accuracy import compare
+    from torchgauge.harness.worker.closeness import TIGHT
     from torchgauge.harness.worker.rounding import EagerResults
 
     eager = {path: SMALL * torch.randn(2000, generator=seeded()).sign()}
     found = {path: eager[path].clone()}
     found[path][163] *= -1.0
-    again = EagerResults(lambda _: eager, eager)
+    again = EagerResults(lambda _: eager, eager, near=TIGHT)
     assert compare(eager, found, None, LOOSE, eager=again).ok is ok
+
+
+@pytest.mark.parametrize(
+    ("factor", "noise", "ok"), [(1.02, 1e-4, False), (1.02, 0.01, True), (1.002, 1e-4, True)]
+)
+def test_a_factor_near_one_is_found_if_rounding_changes_less(factor: float, noise: float, ok: bool) -> None:
+    """A learning rate that is 2 % off shows in all elements of the updates; eager's other runs show noise."""
+    from torchgauge.harness.worker.accuracy import compare
+    from torchgauge.harness.worker.closeness import TIGHT
+    from torchgauge.harness.worker.rounding import EagerResults
+
+    def fail(number: int) -> Any:
+        raise TimeoutError("it took too long")
+
+    def run(number: int) -> dict[str, torch.Tensor]:
+        other = torch.randn((), generator=torch.Generator().manual_seed(number))
+        return {"state.update.a": update * (1.0 + noise * other)}
+
+    update = SMALL * torch.randn(2000, generator=seeded())
+    eager, found = {"state.update.a": update}, {"state.update.a": factor * update}
+    verdict = compare(eager, found, None, LOOSE, eager=EagerResults(run, eager, near=TIGHT))
+    assert verdict.ok is ok
+    late = EagerResults(fail, eager, near=TIGHT)
+    assert compare(eager, found, None, LOOSE, eager=late).ok, "no run ends"
 
 
 @pytest.mark.parametrize(("error", "ok"), [(2e-2, True), (0.2, False)])

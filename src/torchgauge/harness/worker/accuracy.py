@@ -232,10 +232,10 @@ class _Judge:
         Slices are judged if all whole tensors agree, and if eager can run again.
         """
         verdict, eager = self.verdict, self.eager
-        for each, reason in strangers(verdict.tensors, rerun=rerun):
+        for each, reason, sure in strangers(verdict.tensors, near=eager.near if rerun else None):
             if eager.explains(each.path, *each.leaves[:2]):
                 verdict.rounded.append(each.path)
-            else:
+            elif sure or not eager.stopped_by:
                 verdict.fail(Cause.TOLERANCE, f"{each.path}: {reason}")
         for each, reason in odd_slices(verdict.tensors) if rerun and verdict.ok else ():
             if eager.refute(each.path, *each.leaves[:2]):

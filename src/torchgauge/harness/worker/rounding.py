@@ -19,7 +19,7 @@ from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from torchgauge.harness.worker.closeness import scales
+from torchgauge.harness.worker.closeness import BULK, NEAR, scales
 from torchgauge.records import Tolerance
 from torchgauge.suites.outputs import Observation, as_reals, as_tensor, to_host
 from torchgauge.suites.suite import HOST
@@ -28,8 +28,6 @@ SWAYS = 6.0
 """Largest accepted difference from eager, as a multiple of the difference between eager and such a run."""
 EACH = 2.0
 """The same for the largest difference, which is compared with ``each``."""
-BULK = 0.9
-"""The quantile of the differences that is compared beside their RMS, which a few elements may dominate."""
 ORDERS = ("aten::sort", "aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
 """Operators that may give equal elements any order."""
 PICKS = (
@@ -270,7 +268,8 @@ class EagerResults:
     made only while earlier runs do not explain a difference. A run that raises or returns nothing explains
     nothing, and is the last one. ``exact()`` returns the float64 result, or None if there is none. If an
     exception or :data:`PATIENCE_S` ended the runs, ``stopped_by`` says so. With ``each``, runs must explain
-    the largest difference too: one wrong element of many hardly changes the other numbers.
+    the largest difference too: one wrong element of many hardly changes the other numbers. ``near`` is the
+    largest relative distance from a result without float64 that runs need not explain.
     """
 
     def __init__(
@@ -278,8 +277,9 @@ class EagerResults:
         run: Callable[[int], Observation],
         base: Observation,
         exact: Callable[[], Observation | None] = lambda: None,
+        near: float = NEAR,
     ) -> None:
-        self.run, self.base, self._exact, self.each = run, base, exact, False
+        self.run, self.base, self._exact, self.each, self.near = run, base, exact, False, near
         self.count, self.spent, self.runs_more, self.stopped_by = 0, 0.0, True, ""
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
@@ -298,10 +298,11 @@ class EagerResults:
     ) -> bool:
         """Return whether correct runs differ at ``path`` by as much as ``found`` differs from ``expected``.
 
-        Three numbers must not exceed those of the runs: the RMS of the difference, the quantile :data:`BULK`,
-        and the part along ``expected`` if it dominates, as after a wrong factor. With ``each``, the largest
-        difference must not exceed :data:`EACH` times that of the runs. This holds for each part of the tensor
-        (:func:`scales`), up to a unit in the last place of its RMS. ``rows`` selects some of the numbers.
+        Three numbers must not exceed those of the runs: the RMS of the difference, its quantile :data:`BULK`,
+        which a few elements do not change, and the part along ``expected`` if it dominates, as after a wrong
+        factor. With ``each``, the largest difference must not exceed :data:`EACH` times that of the runs.
+        This holds for each part of the tensor (:func:`scales`), up to a unit in the last place of its RMS.
+        ``rows`` selects some of the numbers.
         """
         base = as_tensor(self.base.get(path))
         if not isinstance(base, torch.Tensor) or _reals(base).shape != _reals(expected).shape:

@@ -27,7 +27,7 @@ from torchgauge.harness.worker.accuracy import (
     without_nan,
 )
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.harness.worker.closeness import nonsense
+from torchgauge.harness.worker.closeness import NEAR, TIGHT, nonsense
 from torchgauge.harness.worker.compilation import own_code
 from torchgauge.harness.worker.contract import (
     COMPUTED,
@@ -558,7 +558,8 @@ class TorchChecks:
 
         if self.observer.earlier:
             return EagerResults(run, self.observer.observe())
-        made = EagerResults(run, host or self.eager, exact)
+        exactly = self.workload.dtype in FULL_PRECISION and (host is None or self._on_host())  # no TF32
+        made = EagerResults(run, host or self.eager, exact, TIGHT if exactly else NEAR)
         return self._results.setdefault((host is not None, drawn, repeated), made)
 
     def _repeats(self) -> bool:
