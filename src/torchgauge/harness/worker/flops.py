@@ -27,6 +27,10 @@ def count_flops(step: Callable[[], Any]) -> Measurement:
         with counter:
             step()
     except Exception as error:  # noqa: BLE001  the counter is a convenience and must not end the case
+        if "higher_order" in str(error):  # such as flex_attention's: dynamo then traces torch's own frames
+            import torch._dynamo
+
+            torch._dynamo.reset()
         return absent("flops", f"the counter raised {type(error).__name__}: {str(error)[:200]}")
     total = counter.get_total_flops()
     if total <= 0:
