@@ -223,6 +223,47 @@ class Step(torch.nn.Module):
 def step():
     return Step(), torch.randn(4, 8)
 """
+COMPILES_ITSELF = """
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+
+
+class Model(torch.nn.Linear):
+    def __init__(self, call=None):
+        super().__init__(8, 8)
+        self.act = call
+
+    @torch.compile
+    def method(self, x):
+        return x.exp()
+
+    def forward(self, x):
+        if self.act is None:
+            return self.method(super().forward(x))
+        return self.act(super().forward(x))
+
+
+class Attention(torch.nn.Module):
+    def forward(self, x):
+        return flex_attention(x, x, x)
+
+
+def attribute():
+    return Model(torch.compile(torch.exp)), torch.ones(2, 8)
+
+
+def disabled():
+    return Model(torch.compiler.disable(torch.exp)), torch.ones(2, 8)
+
+
+def method():
+    return Model(), torch.ones(2, 8)
+
+
+def attention():
+    return Attention(), torch.rand(1, 1, 16, 16)
+"""
+"""Models that contain compiled functions, and two that contain none."""
 UNTRAINABLE = """
 import torch
 
@@ -413,6 +454,18 @@ def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
     assert (row.status, row.case.configuration.name) == (Status.PASS, "inductor"), done.stderr
     counts = {each.metric: each.median for each in row.summaries}
     assert (counts["graph_count"], counts["graph_breaks"]) == (1, 0)
+
+
+def test_eager_that_enters_code_of_its_model_is_no_pass(tmp_path: Path) -> None:
+    """Compiled functions that a file or its model holds are replaced, and others are named."""
+    (tmp_path / "itself.py").write_text(COMPILES_ITSELF)
+    done = run(tmp_path, "itself.py", "--config", "eager", "--store", "results")
+    rows = {name.split()[0]: row for name, row in rows_of(tmp_path / "results").items()}
+    assert {row.status for row in rows.values()} == {Status.PASS}, done.stderr
+    problem = "eager entered code that the model compiles itself 1 time"
+    marks = {name: dict(row.facts).get("unchecked") for name, row in rows.items()}
+    assert marks == {"attribute": None, "disabled": None, "method": problem, "attention": None}
+    assert [name for name, row in rows.items() if row.realised.notes] == ["attribute"]
 
 
 @pytest.mark.parametrize(

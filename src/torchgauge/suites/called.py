@@ -36,19 +36,30 @@ def as_module(model: Any) -> torch.nn.Module:
 
     Configurations compile, and the caller's compiled code would stand in the place of eager.
     """
-    model = getattr(model, "_orig_mod", getattr(model, "_torchdynamo_orig_callable", model))
+    model = uncompiled(model)
     return model if isinstance(model, torch.nn.Module) else CalledModule(model)
 
 
+def uncompiled(value: Any) -> Any:
+    """Return the module or function that ``torch.compile`` wrapped; ``value`` itself if it is another."""
+    kept = hasattr(value, "_torchdynamo_disable")  # torch.compiler.disable() wraps alike
+    inner = None if kept else getattr(value, "_torchdynamo_orig_callable", None)
+    return getattr(value, "_orig_mod", value if inner is None else inner)
+
+
 def without_compiled_parts(module: torch.nn.Module) -> bool:
-    """Replace each compiled part of ``module`` by the part inside; return whether there was one."""
+    """Replace each compiled part of ``module`` by the part inside; return whether there was one.
+
+    Parts are modules below it, and functions that are attributes of these.
+    """
     compiled = False
     for part in [*module.modules()]:
         if part._compiled_call_impl is not None:  # by part.compile()
             part._compiled_call_impl, compiled = None, True
-        for name, child in part.named_children():
-            if (inner := getattr(child, "_orig_mod", None)) is not None:
-                part._modules[name], compiled = inner, True
+        for table in (part._modules, vars(part)):
+            for name, value in table.items():
+                if callable(value) and (inner := uncompiled(value)) is not value:
+                    table[name], compiled = inner, True
     return compiled
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -12,11 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from torchgauge.counted import counted
 from torchgauge.errors import NotRunError, UnobservableError
 from torchgauge.harness.backends.backend import Backend, backend_named, compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR
-from torchgauge.harness.backends.prepared import ATTRIBUTES, REUSE, BackendSession, Prepared, checked, prepare
+from torchgauge.harness.backends.prepared import (
+    ATTRIBUTES,
+    REUSE,
+    BackendSession,
+    Entries,
+    Prepared,
+    checked,
+    prepare,
+)
 from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import (
@@ -26,9 +36,10 @@ from torchgauge.harness.worker.accuracy import (
     spread,
     without_nan,
 )
+from torchgauge.harness.worker.captured_graphs import captured
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import NEAR, TIGHT, nonsense
-from torchgauge.harness.worker.compilation import own_code
+from torchgauge.harness.worker.compilation import own_code, reset
 from torchgauge.harness.worker.contract import (
     COMPUTED,
     NOT_PROMISED,
@@ -74,7 +85,7 @@ KEPT_DTYPES = "kept_dtypes"
 """The fact that names the tensors which are not in the workload's dtype."""
 DRAWN = "random_numbers"
 """The fact that says how a program that draws random numbers was checked."""
-NOT_COMPARABLE = "not comparable: model and reference draw different random numbers"
+NOT_COMPARABLE = "results are not compared: the random numbers are not those of the reference"
 EXACT = 100.0
 """Factor by which two float64 runs must lie nearer than the tolerance; a larger difference is random."""
 SEEDS_APART = 1000
@@ -446,7 +457,7 @@ class TorchChecks:
                 state.facts[Modifier.UNCHECKED.value] = self.unchecked
             return True
         self.observer = Observer(self.scenario, self.subject, self.reference.boxes)
-        runs = [self.observer.observe()]
+        runs = [self._observed_eager()]
         runs += [_held_once(self.observer.observe(), runs[0]) for _ in range(1, self.settings.eager_runs)]
         self.eager, self.contracts = runs[0], [*self.observer.contracts]
         self._note_computed()
@@ -470,6 +481,22 @@ class TorchChecks:
             for state in self.run_.live:
                 state.accuracy, state.facts[Modifier.UNCHECKED.value] = None, self.unrestored
         return True
+
+    def _observed_eager(self) -> Observation:
+        """Return eager's observation; no row passes if it enters code that the model compiles itself."""
+        assert self.observer is not None
+        dynamo, entries = "torch._dynamo", Entries()
+        imported = dynamo in sys.modules
+        with captured(entries, "") if imported else nullcontext():
+            shown = self.observer.observe()
+        if not imported and dynamo in sys.modules:  # by the model's first torch.compile
+            reset()
+            return self._observed_eager()
+        if entries.count:
+            problem = f"eager entered code that the model compiles itself {counted(entries.count, 'time')}"
+            for state in self.run_.live:
+                state.facts[Modifier.UNCHECKED.value] = problem
+        return shown
 
     def _note_computed(self) -> None:
         """Note the lazy parts of eager's results; if there are any, timed steps read them."""

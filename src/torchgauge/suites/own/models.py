@@ -16,7 +16,7 @@ import torch
 
 from torchgauge.errors import MissingPackageError
 from torchgauge.records import AUTOCAST, Workload
-from torchgauge.suites.called import as_module, set_mode, without_compiled_parts
+from torchgauge.suites.called import as_module, set_mode, uncompiled, without_compiled_parts
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.leaves import leaves
 from torchgauge.suites.losses import loss_in
@@ -33,8 +33,6 @@ STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
 """What a file may change for the whole process, and what is put back."""
 _NO_DEVICE = re.compile("not compiled with|NVIDIA driver|GPUs are available")
 """What PyTorch says of a device that it was not built for, or that this machine lacks."""
-_COMPILED = "_torchdynamo_orig_callable"
-"""The attribute of a compiled function that holds the function."""
 _NOT_THEIRS = {"torchgauge", "__main__", *sys.stdlib_module_names}
 TRY = "Try: return module, (x,)"
 """What a function returns; keyword inputs are a mapping in the place of the tuple, or after it."""
@@ -50,7 +48,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     source, returned, notes = _returned(workload, recipe, named)
     model, args, kwargs = _parts(returned, named)
     module, training = as_module(model), LOSS in wanted(workload)
-    if without_compiled_parts(module) or hasattr(model, "_orig_mod") or hasattr(model, _COMPILED):
+    if without_compiled_parts(module) or uncompiled(model) is not model:
         notes += ("the file's torch.compile is ignored: the configuration selects the compiler",)
     parameters, inputs = [*module.parameters()], [tensor for _, tensor in tensors((args, kwargs), "")]
     if any(tensor.is_meta for tensor in inputs) or (parameters and all(each.is_meta for each in parameters)):
