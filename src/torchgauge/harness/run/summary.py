@@ -49,7 +49,8 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
             resume += ["--retry", status.value] * (status in INCOMPLETE and report.counts[status] > 0)
         lines.append(f"incomplete. Measure the missing cases with: {shlex.join(resume)}")
     elif not report.telling:
-        lines.append("no case was measured, so this run has no result for any model")
+        problem = "no pass counts" if report.counts[Status.PASS] else "no case was measured"
+        lines.append(f"{problem}, so this run has no result for any model")
     lines += [f"run {report.run_id} in {store}", f"logs in {folder / 'logs'}"]
     return lines
 

@@ -216,7 +216,7 @@ class TimedResults:
         (1 - p)^n, which is 5 % for p = 3 / n. The first steps are not random: they exclude a fault in every
         so many steps, and no fault that begins later.
         """
-        rate = {"fault_rate_below": round(min(1.0, 3.0 / self.random), 4)} if self.random else {}
+        rate = {"fault_rate_below": round(3.0 / self.random, 4)} if self.random > 3 else {}
         gain = {} if self._gain is None else {"new_over_repeated_inputs": round(self._gain, 4)}
         return {"timed_results": self.compared, **rate, **gain}
 
