@@ -262,8 +262,12 @@ def method():
 
 def attention():
     return Attention(), torch.rand(1, 1, 16, 16)
+
+
+def threads():
+    return Model(lambda x: torch.set_num_threads(2) or x), torch.ones(2, 8)
 """
-"""Models that contain compiled functions, and two that contain none."""
+"""Models that contain compiled functions, two that contain none, and one that sets threads in its step."""
 UNTRAINABLE = """
 import torch
 
@@ -456,15 +460,16 @@ def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
     assert (counts["graph_count"], counts["graph_breaks"]) == (1, 0)
 
 
-def test_eager_that_enters_code_of_its_model_is_no_pass(tmp_path: Path) -> None:
-    """Compiled functions that a file or its model holds are replaced, and others are named."""
+def test_eager_that_does_not_run_as_named_is_no_pass(tmp_path: Path) -> None:
+    """Compiled functions in attributes are replaced, and others are named, as are other threads."""
     (tmp_path / "itself.py").write_text(COMPILES_ITSELF)
-    done = run(tmp_path, "itself.py", "--config", "eager", "--store", "results")
+    done = run(tmp_path, "itself.py", "--config", "eager", "--threads", "1", "--store", "results")
     rows = {name.split()[0]: row for name, row in rows_of(tmp_path / "results").items()}
     assert {row.status for row in rows.values()} == {Status.PASS}, done.stderr
     problem = "eager entered code that the model compiles itself 1 time"
-    marks = {name: dict(row.facts).get("unchecked") for name, row in rows.items()}
-    assert marks == {"attribute": None, "disabled": None, "method": problem, "attention": None}
+    marks = {name: dict(row.facts).get("unchecked") or row.degraded for name, row in rows.items()}
+    threads = "the model set the number of threads to 2, not 1"
+    assert marks == {"attribute": "", "disabled": "", "method": problem, "attention": "", "threads": threads}
     assert [name for name, row in rows.items() if row.realised.notes] == ["attribute"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -550,6 +551,9 @@ class GroupRun:
         except PluginError as error:
             self.end_raised(state, error)
             return
+        planned, torch = state.facts.get("threads"), sys.modules.get("torch")
+        if torch is not None and planned is not None and (now := torch.get_num_threads()) != planned:
+            state.prepared.degraded.append(f"the model set the number of threads to {now}, not {planned}")
         state.phase = Phase.DONE
         self.closer_look.expect(state)
         self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
