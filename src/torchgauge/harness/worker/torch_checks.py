@@ -585,8 +585,9 @@ class TorchChecks:
 
         if self.observer.earlier:
             return EagerResults(run, self.observer.observe())
-        exactly = self.workload.dtype in FULL_PRECISION and (host is None or self._on_host())  # no TF32
-        made = EagerResults(run, host or self.eager, exact, TIGHT if exactly else NEAR)
+        here = host is None or self._on_host()  # another device may round more, as with TF32
+        near = TIGHT if here and self.workload.dtype in FULL_PRECISION else NEAR
+        made = EagerResults(run, host or self.eager, exact, near)
         return self._results.setdefault((host is not None, drawn, repeated), made)
 
     def _repeats(self) -> bool:
