@@ -266,8 +266,17 @@ def attention():
 
 def threads():
     return Model(lambda x: torch.set_num_threads(2) or x), torch.ones(2, 8)
+
+
+def onednn():
+    return Model(lambda x: torch.backends.mkldnn.set_flags(False) and x), torch.ones(2, 8)
+
+
+def autocast(batch=16):
+    torch.set_autocast_enabled("cpu", True)
+    return Model(torch.exp), torch.ones(3, 8)
 """
-"""Models that contain compiled functions, two that contain none, and one that sets threads in its step."""
+"""Models that contain compiled functions or none, and models that change settings."""
 UNTRAINABLE = """
 import torch
 
@@ -461,16 +470,25 @@ def test_what_a_file_has_compiled_is_compiled_anew(folder: Path) -> None:
 
 
 def test_eager_that_does_not_run_as_named_is_no_pass(tmp_path: Path) -> None:
-    """Compiled functions in attributes are replaced, and others are named, as are other threads."""
+    """Compiled functions in attributes are replaced; others are named, as are settings that a step changes.
+
+    What the builder changes is put back.
+    """
     (tmp_path / "itself.py").write_text(COMPILES_ITSELF)
     done = run(tmp_path, "itself.py", "--config", "eager", "--threads", "1", "--store", "results")
     rows = {name.split()[0]: row for name, row in rows_of(tmp_path / "results").items()}
     assert {row.status for row in rows.values()} == {Status.PASS}, done.stderr
-    problem = "eager entered code that the model compiles itself 1 time"
+    problem = "eager is not eager: it called code that the model compiles itself"
     marks = {name: dict(row.facts).get("unchecked") or row.degraded for name, row in rows.items()}
-    threads = "the model set the number of threads to 2, not 1"
-    assert marks == {"attribute": "", "disabled": "", "method": problem, "attention": "", "threads": threads}
-    assert [name for name, row in rows.items() if row.realised.notes] == ["attribute"]
+    assert {name: mark for name, mark in marks.items() if mark} == {
+        "method": problem,
+        "threads": "the model set the number of threads = 2 instead of 1",
+        "onednn": "the model set oneDNN = False instead of True",
+    }
+    notes = {name: row.realised.notes for name, row in rows.items() if row.realised.notes}
+    assert notes.keys() == {"attribute", "autocast"}
+    assert "no input has a dimension of the batch size 16" in notes["autocast"]
+    assert any("autocast" in note for note in notes["autocast"])
 
 
 @pytest.mark.parametrize(
@@ -546,7 +564,7 @@ def test_a_wrong_gradient_beside_much_larger_ones_is_found(tmp_path: Path) -> No
     """Compiled code negates gradients of 1e-4: the rounding of a sum is that of its own terms."""
     row = compiled(tmp_path, SPREAD, "training")
     assert row.status is Status.FAIL_ACCURACY, row
-    fault = "its error against float64 is 2 of float64's RMS, and eager's "
+    fault = "its error against float64 is 2 times float64's RMS, and eager's "
     assert row.reason.startswith(f"iteration0.grad.linear.bias: {fault}")
 
 

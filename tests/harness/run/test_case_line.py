@@ -43,7 +43,7 @@ def test_a_ratio_stands_beside_the_medians_that_it_fits() -> None:
     [
         (
             summary("speedup", 0.47, 0.4, 0.6),
-            "no ratio: the machine changed: 0.470x in paired rounds, 67.0x from the medians",
+            "no ratio: the machine's speed changed: paired rounds give 0.470x, medians 67.0x",
         ),
         (summary("speedup", 67.0), "no ratio: 12 paired rounds gave no interval"),
         (

@@ -163,7 +163,10 @@ def test_an_update_that_rounding_reverses_is_no_odd_slice(path: str, ok: bool) -
 @pytest.mark.parametrize(
     ("factor", "noise", "ok"), [(1.02, 1e-4, False), (1.02, 0.01, True), (1.002, 1e-4, True)]
 )
-def test_a_factor_near_one_is_found_if_rounding_changes_less(factor: float, noise: float, ok: bool) -> None:
+@pytest.mark.parametrize("truth", [True, False])
+def test_a_factor_near_one_is_found_if_rounding_changes_less(
+    factor: float, noise: float, ok: bool, truth: bool
+) -> None:
     """A learning rate that is 2 % off shows in all elements of the updates; eager's other runs show noise."""
     from torchgauge.harness.worker.accuracy import compare
     from torchgauge.harness.worker.closeness import TIGHT
@@ -178,10 +181,11 @@ def test_a_factor_near_one_is_found_if_rounding_changes_less(factor: float, nois
 
     update = SMALL * torch.randn(2000, generator=seeded())
     eager, found = {"state.update.a": update}, {"state.update.a": factor * update}
-    verdict = compare(eager, found, None, LOOSE, eager=EagerResults(run, eager, near=TIGHT))
+    fp64 = {"state.update.a": update.double()} if truth else None
+    verdict = compare(eager, found, fp64, LOOSE, eager=EagerResults(run, eager, near=TIGHT))
     assert verdict.ok is ok
     late = EagerResults(fail, eager, near=TIGHT)
-    assert compare(eager, found, None, LOOSE, eager=late).ok, "no run ends"
+    assert compare(eager, found, fp64, LOOSE, eager=late).ok, "no run ends"
 
 
 @pytest.mark.parametrize(("error", "ok"), [(2e-2, True), (0.2, False)])

@@ -127,7 +127,7 @@ def ratio_text(result: Result, eager: Result | None) -> str:
     apart = medians_apart(found, result, eager)
     if apart is not None:
         paired, divided = (units.quantity(each, "ratio") for each in (found.median, apart))
-        return f"no ratio: the machine changed: {paired} in paired rounds, {divided} from the medians"
+        return f"no ratio: the machine's speed changed: paired rounds give {paired}, medians {divided}"
     number, interval = units.interval_parts(found.median, found.low, found.high, "ratio")
     if inexact("speedup", result.modifiers):
         number = units.rough(found.median, "ratio")

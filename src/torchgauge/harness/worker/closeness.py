@@ -231,7 +231,8 @@ class Yardstick:
         if own < 1.0:
             distance = math.sqrt(each.error) / size
             if distance > NEAR * each.slack + each.multiplier * noise:
-                return f"its error against float64 is {distance:.2g} of float64's RMS, and eager's {own:.2g}"
+                error = f"its error against float64 is {distance:.2g} times float64's RMS"
+                return f"{error}, and eager's {own:.2g} times"
             turn = abs(each.along) / each.truth
             steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
             if noise <= STEADY and turn > steady * each.slack:
@@ -257,12 +258,20 @@ class Yardstick:
         return f"its slope against eager differs from 1 by {turn:.2g}"
 
     def far(self, each: Closeness, near: float) -> str:
-        """Return what is wrong with a tensor without float64 whose RMS distance from eager exceeds ``near``.
+        """Return what is wrong with a tensor whose RMS distance from eager exceeds ``near`` of eager's RMS.
 
-        The distance is relative to eager's RMS. Return an empty string if it does not exceed that.
+        Return an empty string if it does not, or if float64 allows the distance: a tensor may be as far from
+        float64 as eager, and ``near`` and m times the noise farther.
         """
         gap, size = _rms(each.gap, each), _rms(each.eager, each)
         kind = kind_of(each.path)
+        if each.truth is not None and each.error is not None and each.eager_error is not None:
+            noise = max(each.noise or 0.0, self.noise.get(kind, 0.0))
+            far = math.sqrt(each.error) > (near * each.slack + each.multiplier * noise) * math.sqrt(
+                each.truth
+            )
+            if not far or each.error <= each.eager_error:
+                return ""
         slight = SLIGHT * self.size.get(kind, 0.0) if self.is_zero(each) and each.result else 0.0
         limit = max(near * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind, 0.0), slight)
         if gap <= limit:
@@ -284,15 +293,15 @@ def strangers(
 ) -> Iterator[tuple[Closeness, str, bool]]:
     """Yield each tensor that does not agree on its own scale, and what is wrong with it.
 
-    With ``near``, a tensor without float64 that is farther from eager is yielded too: eager can run again
-    with other rounding, and the caller lets the tensor pass if such runs differ as much. The last item says
-    whether it fails if they do not end: it is False for those that are not farther than :data:`NEAR`.
+    With ``near``, a tensor of which most elements are farther from eager is yielded too, and without float64
+    one that is farther than :data:`NEAR`: eager can run again with other rounding, and the caller lets the
+    tensor pass if such runs differ as much. The last item says whether it fails if they do not end.
     """
     yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth])
     for each in tensors:
         reason, sure = yardstick.judge(each), True
-        if not reason and near is not None and each.truth is None:
-            reason = yardstick.far(each, NEAR)
+        if not reason and near is not None:
+            reason = yardstick.far(each, NEAR) if each.truth is None else ""
             if not reason and (nearer := yardstick.far(each, near)) and _most_differ(each, near):
                 reason, sure = nearer, False
         if reason:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -43,6 +42,7 @@ from torchgauge.harness.worker.failure import line_in, missing_op
 from torchgauge.harness.worker.libraries import import_builder, library_facts
 from torchgauge.harness.worker.memory import give_back
 from torchgauge.harness.worker.memory_growth import MemoryGrowth
+from torchgauge.harness.worker.process_settings import compiler_settings
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.realise import realise
 from torchgauge.harness.worker.roofline import BEYOND, Peaks, attainable
@@ -99,6 +99,7 @@ class GroupRun:
         self.memory_format = self.group.cases[0].case.configuration.memory_format
         self.items_per_step = 1
         self.work: Work | None = None
+        self.compiler_settings: dict[str, Any] = {}
         self.growth = MemoryGrowth(session, self._grows)
         self.closer_look, self.clocks = CloserLook(self), ClockWatch(session)
 
@@ -277,6 +278,7 @@ class GroupRun:
         return built
 
     def _build(self) -> BuiltWorkload:
+        self.compiler_settings = compiler_settings()
         built = self._made()
         if built.framework == "torch" and self.session.torch_device is None:
             raise NotOfferedError(f"device {self.session.name!r} does not run torch")
@@ -551,9 +553,8 @@ class GroupRun:
         except PluginError as error:
             self.end_raised(state, error)
             return
-        planned, torch = state.facts.get("threads"), sys.modules.get("torch")
-        if torch is not None and planned is not None and (now := torch.get_num_threads()) != planned:
-            state.prepared.degraded.append(f"the model set the number of threads to {now}, not {planned}")
+        if self.checks is not None and (reason := self.checks.altered(state)):
+            state.prepared.degraded.append(reason)
         state.phase = Phase.DONE
         self.closer_look.expect(state)
         self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))

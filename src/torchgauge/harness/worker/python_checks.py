@@ -46,6 +46,10 @@ class PythonChecks:
         found = self._call()
         return None if found == self.first else (Cause.TOLERANCE, f"{found!r} instead of {self.first!r}")
 
+    def altered(self, state: CaseState) -> str:
+        """Return an empty string: no setting of torch matters."""
+        return ""
+
     def remembered(self, state: CaseState) -> str:
         """Nothing: only compiled code may answer from memory."""
         return ""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torchgauge.counted import counted
 from torchgauge.errors import NotRunError, UnobservableError
 from torchgauge.harness.backends.backend import Backend, backend_named, compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
@@ -56,6 +55,7 @@ from torchgauge.harness.worker.memory import fits, model_bytes, tensor_bytes
 from torchgauge.harness.worker.memory_format import lay_out, watched
 from torchgauge.harness.worker.observer import AFTER, STATE, Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
+from torchgauge.harness.worker.process_settings import altered, compiler_settings, process_settings
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.reference import DrawWatch, Reference, SeedWatch, float64_reference
 from torchgauge.harness.worker.roofline import declared
@@ -130,6 +130,7 @@ class TorchChecks:
     def run(self) -> dict[int, Callable[[], Any]] | None:
         """Check every case; returns the step functions of those that are right."""
         self.scenario.enter()
+        self.process_settings = process_settings(self.session.torch_device.type)
         self.reference = self._references()
         self.draws = SeedWatch(self.session.seed)
         subject = make_subject(self.built, self.workload, self.draws, self.session.torch_device)
@@ -271,6 +272,17 @@ class TorchChecks:
                 if of_first.shape == later.shape == leaves[0].shape:
                     found[path] = leaves[0] + (later - of_first)
         return found
+
+    def altered(self, state: CaseState) -> str:
+        """Return a reason that names the settings that the model changed for ``state``; else empty."""
+        threads = state.facts.get("threads", self.process_settings["the number of threads"])
+        before = {**self.process_settings, "the number of threads": threads, "autocast": False}
+        if not self.built.wrappable:  # the steps of TorchBench set it
+            del before["the gradient mode"]
+        now = process_settings(self.session.torch_device.type)
+        if state.planned.case.configuration.compiled and not state.prepared.stranger:
+            before, now = before | self.run_.compiler_settings, now | compiler_settings()
+        return altered(before, now)
 
     def results(self, state: CaseState) -> TimedResults | None:
         """Return the judge of the timed steps of ``state``; None if results are not compared.
@@ -493,7 +505,7 @@ class TorchChecks:
             reset()
             return self._observed_eager()
         if entries.count:
-            problem = f"eager entered code that the model compiles itself {counted(entries.count, 'time')}"
+            problem = "eager is not eager: it called code that the model compiles itself"
             for state in self.run_.live:
                 state.facts[Modifier.UNCHECKED.value] = problem
         return shown

@@ -28,6 +28,7 @@ STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
     "number of threads": (torch.get_num_threads, torch.set_num_threads),
     "recording of gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "autocast": (lambda: torch.is_autocast_enabled(HOST), lambda on: torch.set_autocast_enabled(HOST, on)),
     "default device": (torch.get_default_device, lambda _: torch.set_default_device(None)),
 }
 """What a file may change for the whole process, and what is put back."""
@@ -60,12 +61,15 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
         lack = "whose parameters all have requires_grad=False" if parameters else "without parameters"
         raise NotImplementedError(f"{named} returned a module {lack}, which cannot be trained")
     set_mode(module, training)
+    batch, takes, shapes = workload.batch, "batch" in recipe["takes"], [tuple(each.shape) for each in inputs]
+    if takes and not any(shape and (shape[0] % batch == 0 or batch in shape) for shape in shapes):
+        notes, takes = (*notes, f"no input has a dimension of the batch size {batch}"), False
     return BuiltWorkload(
         module=module,
         args=args,
         kwargs=kwargs,
         loss=_loss_of(source, args, kwargs, named) if training else None,
-        items_per_step=workload.batch if "batch" in recipe["takes"] else _first_size(args, kwargs),
+        items_per_step=batch if takes else _first_size(args, kwargs),
         item="item",
         notes=notes,
     )

@@ -334,24 +334,26 @@ class Snapshot:
             resized = tensor.shape != before.shape
             yield path, tensor.detach().clone() if resized else tensor.detach() - before
 
-    def written(self) -> dict[str, torch.Tensor]:
+    def written(self) -> dict[str, Any]:
         """Return by path the tensors that steps have replaced or, where no other part shows them, changed.
 
-        Paths of the first call are always returned: that call follows a step of eager.
+        Integers that they have changed are returned too, such as the counter of a scheduler. Paths of the
+        first call are always returned: that call follows a step of eager.
         """
         shown, first = self.trained | self.buffers, self._written_first or set()
-        live = {path: tensor for path, tensor in self.tensors.items() if path not in shown}
+        live: dict[str, Any] = {path: one for path, one in self.tensors.items() if path not in shown}
         changed = {path for path, one in live.items() if not torch.equal(one, self._copies[path])}
         for path, container, values in self._containers:
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
-                name = joined(path, key)
-                if isinstance(item, torch.Tensor) and (item is not before.get(key) or name in first):
+                name, former = joined(path, key), before.get(key)
+                odd = item != former if type(item) is int else item is not former
+                if isinstance(item, (torch.Tensor, int)) and (odd or name in first):
                     live[name] = item
                     changed.add(name)
         if self._written_first is None:
             self._written_first = changed
-        return {path: tensor for path, tensor in live.items() if path in first | changed}
+        return {path: value for path, value in live.items() if path in first | changed}
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
@@ -506,9 +508,9 @@ class Snapshot:
         """Keep the values and the identity of buffers and parameters."""
         ids = {id(tensor) for tensor in self.tensors.values()}
         for name, part in model.named_modules():
-            tables = vars(part)
-            self._hooked += [(f"{name or 'model'}.{each}", tables[each], (*tables[each],)) for each in _HOOKS]
-            for kind, table in ((BUFFER, tables["_buffers"]), (PARAMETER, tables["_parameters"])):
+            hooks = [(f"{name or 'model'}.{each}", getattr(part, each)) for each in _HOOKS]
+            self._hooked += [(path, table, (*table,)) for path, table in hooks]
+            for kind, table in ((BUFFER, part._buffers), (PARAMETER, part._parameters)):
                 path = f"{kind}{name or 'model'}"
                 if isinstance(table, dict) and table:
                     self._containers.append((path, table, contents(table)))
