@@ -580,6 +580,19 @@ class Wrapping(torch.optim.Optimizer):
         return result
 """,
     ),
+    "steps_its_scheduler": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = torch.nn.Linear(4, 3)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 100)
+
+    def train(self):
+        super().train()
+        if type(self.model) is not torch.nn.Linear:
+            self.scheduler.step()
+""",
     "counts_otherwise": LINEAR.format(
         rate="0.1",
         state="self.calls = 0",

@@ -248,6 +248,15 @@ class Attention(torch.nn.Module):
         return flex_attention(x, x, x)
 
 
+class Plain(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x).exp()
+
+
+def traced():
+    return torch.jit.trace(Plain(8, 8).eval(), torch.ones(2, 8)), torch.ones(2, 8)
+
+
 def attribute():
     return Model(torch.compile(torch.exp)), torch.ones(2, 8)
 
