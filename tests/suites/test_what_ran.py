@@ -121,7 +121,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, fake_torchbench: Any) -> Calla
         command = [sys.executable, "-m", "torchgauge", "run", "torchbench", *words, *quick, *where, "--json"]
         environment = {**os.environ, "PYTHONPATH": str(package), **variables}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode in {0, 1}, done.stderr
+        assert done.returncode in {0, 1, 3}, done.stderr  # 3: all passes are degraded
         command = [sys.executable, "-m", "torchgauge", "results", "query", "--store", str(store), "--json"]
         table = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         found = json.loads(table)

@@ -188,6 +188,22 @@ def test_a_factor_near_one_is_found_if_rounding_changes_less(
     assert compare(eager, found, fp64, LOOSE, eager=late).ok, "no run ends"
 
 
+@pytest.mark.parametrize("truth", [True, False])
+@pytest.mark.parametrize(("size", "ok"), [(1e-6, True), (1.0, False)])
+def test_zeros_of_eager_are_judged_by_the_size_of_others(size: float, ok: bool, truth: bool) -> None:
+    """The limit of 1 % has no size to be relative to."""
+    from torchgauge.harness.worker.accuracy import compare
+    from torchgauge.harness.worker.closeness import TIGHT
+    from torchgauge.harness.worker.rounding import EagerResults
+
+    values = SMALL * torch.randn(2000, generator=seeded())
+    eager = {"iteration0.grad.zero": torch.zeros(2000), "iteration0.grad.other": values}
+    found = eager | {"iteration0.grad.zero": size * values}
+    fp64 = {path: leaf.double() for path, leaf in eager.items()} if truth else None
+    again = EagerResults(lambda _: eager, eager, near=TIGHT)
+    assert compare(eager, found, fp64, LOOSE, eager=again).ok is ok
+
+
 @pytest.mark.parametrize(("error", "ok"), [(2e-2, True), (0.2, False)])
 def test_one_wrong_element_is_an_outlier(error: float, ok: bool) -> None:
     """The RMSE of a million elements hides it; it fails beyond ten times the tolerance of 1e-2."""

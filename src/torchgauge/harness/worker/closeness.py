@@ -309,9 +309,14 @@ def strangers(
 
 
 def _most_differ(each: Closeness, near: float) -> bool:
-    """Return whether the quantile of differences exceeds ``near`` times that of sizes that are not zero."""
+    """Return whether the quantile of differences exceeds ``near`` times that of sizes that are not zero.
+
+    It does not if all sizes are zero.
+    """
     filled = each.leaves[0] != 0.0
     expected, found = (leaf[filled].double() for leaf in each.leaves[:2])
+    if not len(expected):
+        return False
     place = max(1, int(BULK * len(expected)))
     gap, size = (sizes.abs().kthvalue(place).values for sizes in (found - expected, expected))
     return bool(gap > near * each.slack * size)
