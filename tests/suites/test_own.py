@@ -491,8 +491,8 @@ def test_eager_that_does_not_run_as_named_is_no_pass(tmp_path: Path) -> None:
     marks = {name: dict(row.facts).get("unchecked") or row.degraded for name, row in rows.items()}
     assert {name: mark for name, mark in marks.items() if mark} == {
         "method": problem,
-        "threads": "the model set the number of threads = 2 instead of 1",
-        "onednn": "the model set oneDNN = False instead of True",
+        "threads": "changed: the number of threads = 2 instead of 1",
+        "onednn": "changed: oneDNN = False instead of True",
     }
     notes = {name: row.realised.notes for name, row in rows.items() if row.realised.notes}
     assert notes.keys() == {"attribute", "autocast"}

@@ -41,10 +41,15 @@ def as_module(model: Any) -> torch.nn.Module:
 
 
 def uncompiled(value: Any) -> Any:
-    """Return the module or function that ``torch.compile`` wrapped; ``value`` itself if it is another."""
-    kept = hasattr(value, "_torchdynamo_disable")  # torch.compiler.disable() wraps alike
-    inner = None if kept else getattr(value, "_torchdynamo_orig_callable", None)
-    return getattr(value, "_orig_mod", value if inner is None else inner)
+    """Return the module or function that ``torch.compile`` wrapped; ``value`` itself if it is another.
+
+    ``torch.compiler.disable()`` wraps alike, and a decorator around compiled code copies its attributes.
+    """
+    disabled = type(getattr(value, "dynamo_ctx", None)).__name__ == "DisableContext"
+    outer = getattr(value, "_torchdynamo_wrapper_id", id(value)) != id(value)
+    if disabled or outer or hasattr(value, "_torchdynamo_disable"):
+        return value
+    return getattr(value, "_orig_mod", getattr(value, "_torchdynamo_orig_callable", value))
 
 
 def without_compiled_parts(module: torch.nn.Module) -> bool:

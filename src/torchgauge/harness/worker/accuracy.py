@@ -237,6 +237,8 @@ class _Judge:
                 verdict.rounded.append(each.path)
             elif sure or not eager.stopped_by:
                 verdict.fail(Cause.TOLERANCE, f"{each.path}: {reason}")
+            else:
+                verdict.rounded.append(f"{each.path}, although {eager.stopped_by}")
         for each, reason in odd_slices(verdict.tensors) if rerun and verdict.ok else ():
             if eager.refute(each.path, *each.leaves[:2]):
                 verdict.fail(Cause.TOLERANCE, f"{each.path}: {reason}")

@@ -38,8 +38,8 @@ from torchgauge.suites.torchbench.steps import NO_MOMENTS
 
 NEAR = 0.1
 TIGHT, BULK = 0.01, 0.9
-"""The same if eager on the same device runs again, and such runs differ less. The quantiles :data:`BULK` of
-the elements' differences and sizes must have that ratio too: a wrong factor changes all elements, but an
+"""``TIGHT`` replaces :data:`NEAR` if eager can run again on the same device. The quantiles ``BULK`` of the
+elements' differences and sizes must have that ratio too: a wrong factor changes all elements, but an
 optimizer that divides gradients by their size may reverse a few because of rounding.
 """
 SLOPE = 0.05
@@ -260,8 +260,8 @@ class Yardstick:
     def far(self, each: Closeness, near: float) -> str:
         """Return what is wrong with a tensor whose RMS distance from eager exceeds ``near`` of eager's RMS.
 
-        Return an empty string if it does not, or if float64 allows the distance: a tensor may be as far from
-        float64 as eager, and ``near`` and m times the noise farther.
+        Return an empty string if the distance is within the limit, or if float64 allows it: a tensor may be
+        as far from float64 as eager, or as ``near`` and m times the noise.
         """
         gap, size = _rms(each.gap, each), _rms(each.eager, each)
         kind = kind_of(each.path)
@@ -293,26 +293,24 @@ def strangers(
 ) -> Iterator[tuple[Closeness, str, bool]]:
     """Yield each tensor that does not agree on its own scale, and what is wrong with it.
 
-    With ``near``, a tensor of which most elements are farther from eager is yielded too, and without float64
-    one that is farther than :data:`NEAR`: eager can run again with other rounding, and the caller lets the
-    tensor pass if such runs differ as much. The last item says whether it fails if they do not end.
+    With ``near``, a tensor that is farther from eager is yielded too, unless few elements are, and without
+    float64 one that is farther than :data:`NEAR`: eager can run again with other rounding, and the caller
+    lets the tensor pass if such runs differ as much. The last item is True if the tensor fails even when
+    these runs do not finish.
     """
     yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth])
     for each in tensors:
         reason, sure = yardstick.judge(each), True
         if not reason and near is not None:
             reason = yardstick.far(each, NEAR) if each.truth is None else ""
-            if not reason and (nearer := yardstick.far(each, near)) and _most_differ(each, near):
+            if not reason and (nearer := yardstick.far(each, near)) and _bulk_differs(each, near):
                 reason, sure = nearer, False
         if reason:
             yield each, reason, sure
 
 
-def _most_differ(each: Closeness, near: float) -> bool:
-    """Return whether the quantile of differences exceeds ``near`` times that of sizes that are not zero.
-
-    It does not if all sizes are zero.
-    """
+def _bulk_differs(each: Closeness, near: float) -> bool:
+    """Return whether the quantile ``BULK`` of differences exceeds ``near`` times that of sizes above 0."""
     filled = each.leaves[0] != 0.0
     expected, found = (leaf[filled].double() for leaf in each.leaves[:2])
     if not len(expected):

@@ -27,7 +27,7 @@ def count_flops(step: Callable[[], Any]) -> Measurement:
         with counter:
             step()
     except Exception as error:  # noqa: BLE001  the counter is a convenience and must not end the case
-        if "higher_order" in str(error):  # such as flex_attention's: dynamo then traces torch's own frames
+        if "higher_order" in str(error):  # the exception leaves dynamo tracing inside of flex_attention
             import torch._dynamo
 
             torch._dynamo.reset()

@@ -193,7 +193,8 @@ class GroupRun:
                     problem += f", and {counted(own.others, 'graph')} went to another back end"
                     problem += f": {OVERRIDE} is set" if os.environ.get(OVERRIDE) else ""
                 reasons = state.prepared.degraded
-                if own.others or not own.skipped() or any(SUPPRESSED in why for why in reasons):
+                given_away = os.environ.get(OVERRIDE) and own.others
+                if given_away or not own.skipped() or any(SUPPRESSED in why for why in reasons):
                     raise NotRunError("; ".join([f"{NOT_RUN}: {problem}", *reasons]))
                 frames = counted(own.skipped(), "frame")
                 reasons.append(f"{SKIPPED}{frames}, which eager runs: {problem}")

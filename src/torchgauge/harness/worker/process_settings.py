@@ -26,8 +26,14 @@ def process_settings(device_type: str) -> dict[str, Any]:
     """Return the settings of ``torch`` that decide how operators run, by their names in a sentence."""
     import torch
 
+    def read(get: str) -> Any:
+        try:
+            return getattr(torch, get)()
+        except RuntimeError:  # float32 precision, if each kind of operator has its own
+            return "mixed"
+
     return {
-        **{name: getattr(torch, get)() for name, (get, _) in SHARED.items()},
+        **{name: read(get) for name, (get, _) in SHARED.items()},
         "autocast": torch.is_autocast_enabled(device_type),
         "oneDNN": torch.backends.mkldnn.enabled,
     }
@@ -38,7 +44,7 @@ def altered(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     odd = [name for name, value in before.items() if name in now and _differ(value, now[name])]
     texts = [f"{name} = {str(now[name])[:60]} instead of {str(before[name])[:60]}" for name in odd[:3]]
     more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
-    return f"the model set {', '.join(texts)}{more}" if odd else ""
+    return f"changed: {', '.join(texts)}{more}" if odd else ""
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -85,7 +85,7 @@ KEPT_DTYPES = "kept_dtypes"
 """The fact that names the tensors which are not in the workload's dtype."""
 DRAWN = "random_numbers"
 """The fact that says how a program that draws random numbers was checked."""
-NOT_COMPARABLE = "results are not compared: the random numbers are not those of the reference"
+NOT_COMPARABLE = "results are not compared: model and reference draw different random numbers"
 EXACT = 100.0
 """Factor by which two float64 runs must lie nearer than the tolerance; a larger difference is random."""
 SEEDS_APART = 1000
@@ -495,14 +495,17 @@ class TorchChecks:
         return True
 
     def _observed_eager(self) -> Observation:
-        """Return eager's observation; no row passes if it enters code that the model compiles itself."""
+        """Return eager's observation; mark all rows unchecked if eager enters code that the model compiles.
+
+        Code that the process has compiled before is forgotten, unless it is that of a caller.
+        """
         assert self.observer is not None
-        dynamo, entries = "torch._dynamo", Entries()
-        imported = dynamo in sys.modules
+        imported, entries = "torch._dynamo" in sys.modules, Entries()
+        if imported and not self.run_.backend_session(self.run_.live[0]).foreign:
+            reset()
         with captured(entries, "") if imported else nullcontext():
             shown = self.observer.observe()
-        if not imported and dynamo in sys.modules:  # by the model's first torch.compile
-            reset()
+        if not imported and "torch._dynamo" in sys.modules:  # by the model's first torch.compile
             return self._observed_eager()
         if entries.count:
             problem = "eager is not eager: it called code that the model compiles itself"

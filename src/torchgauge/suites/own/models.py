@@ -61,9 +61,12 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
         lack = "whose parameters all have requires_grad=False" if parameters else "without parameters"
         raise NotImplementedError(f"{named} returned a module {lack}, which cannot be trained")
     set_mode(module, training)
-    batch, takes, shapes = workload.batch, "batch" in recipe["takes"], [tuple(each.shape) for each in inputs]
-    if takes and not any(shape and (shape[0] % batch == 0 or batch in shape) for shape in shapes):
-        notes, takes = (*notes, f"no input has a dimension of the batch size {batch}"), False
+    batch, takes = workload.batch, "batch" in recipe["takes"]
+    only_tensors = all(isinstance(each, torch.Tensor) for each in (*args, *kwargs.values()))
+    fits = any(each.ndim and (len(each) % batch == 0 or batch in each.shape) for each in inputs)
+    if takes and only_tensors and not fits:
+        takes = False
+        notes += (f"no input has a dimension of the batch size {batch}",)
     return BuiltWorkload(
         module=module,
         args=args,

@@ -337,8 +337,8 @@ class Snapshot:
     def written(self) -> dict[str, Any]:
         """Return by path the tensors that steps have replaced or, where no other part shows them, changed.
 
-        Integers that they have changed are returned too, such as the counter of a scheduler, unless a module
-        has them. Paths of the first call are always returned: that call follows a step of eager.
+        Integers that they have changed are returned too, such as the counter of a scheduler, except those of
+        modules. Paths of the first call are always returned: that call follows a step of eager.
         """
         shown, first = self.trained | self.buffers, self._written_first or set()
         live: dict[str, Any] = {path: one for path, one in self.tensors.items() if path not in shown}
@@ -346,11 +346,11 @@ class Snapshot:
         tables = {id(vars(module)) for module in self.modules}
         for path, container, values in self._containers:
             before = dict(pairs(values))
-            kinds = torch.Tensor if id(container) in tables else (torch.Tensor, int)
             for key, item in pairs(contents(container)):
                 name, former = joined(path, key), before.get(key)
-                odd = item != former if type(item) is int else item is not former
-                if isinstance(item, kinds) and (odd or name in first):
+                number = type(item) is int and id(container) not in tables
+                odd = item is not former and not (number and type(former) is int and item == former)
+                if (number or isinstance(item, torch.Tensor)) and (odd or name in first):
                     live[name] = item
                     changed.add(name)
         if self._written_first is None:
