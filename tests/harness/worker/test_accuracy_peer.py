@@ -7,7 +7,9 @@ over whole models (``benchmarks/accuracy_peer.py``). ``docs/method.md`` has the 
 from __future__ import annotations
 
 import importlib.util
+import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +26,18 @@ PEER = Path(__file__).resolve().parents[3] / "benchmarks" / "accuracy_peer.py"
 
 
 @pytest.fixture(scope="module")
-def peer() -> Any:
-    """The peer's rules, from the script."""
+def peer() -> Iterator[Any]:
+    """Yield the peer's rules, from the script, which silences dynamo's warnings."""
+    dynamo = logging.getLogger("torch._dynamo")
+    level = dynamo.level
     spec = importlib.util.spec_from_file_location("accuracy_peer", PEER)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["accuracy_peer"] = module
     spec.loader.exec_module(module)
-    return module
+    yield module
+    dynamo.setLevel(level)
 
 
 @pytest.fixture
