@@ -121,10 +121,12 @@ def run(tmp_path_factory: pytest.TempPathFactory, fake_torchbench: Any) -> Calla
         command = [sys.executable, "-m", "torchgauge", "run", "torchbench", *words, *quick, *where, "--json"]
         environment = {**os.environ, "PYTHONPATH": str(package), **variables}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode in {0, 1, 3}, done.stderr  # 3: all passes are degraded
+        assert done.returncode in {0, 1, 3}, done.stderr
         command = [sys.executable, "-m", "torchgauge", "results", "query", "--store", str(store), "--json"]
         table = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         found = json.loads(table)
+        only_passes = {row["status"] for row in found} == {"pass"}  # and degraded, as on a busy machine
+        assert only_passes or done.returncode != 3, done.stderr
         return {f"{row['model']} {row['configuration']}": row for row in found}
 
     return rows

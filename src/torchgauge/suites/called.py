@@ -41,9 +41,10 @@ def as_module(model: Any) -> torch.nn.Module:
 
 
 def uncompiled(value: Any) -> Any:
-    """Return the module or function that ``torch.compile`` wrapped; ``value`` itself if it is another.
+    """Return the module or function that ``torch.compile`` wrapped; ``value`` itself if it wrapped none.
 
-    ``torch.compiler.disable()`` wraps alike, and a decorator around compiled code copies its attributes.
+    What ``torch.compiler.disable()`` wrapped is returned as it is, and so is a decorated function that has
+    copied the attributes of compiled code.
     """
     disabled = type(getattr(value, "dynamo_ctx", None)).__name__ == "DisableContext"
     outer = getattr(value, "_torchdynamo_wrapper_id", id(value)) != id(value)

@@ -238,7 +238,7 @@ class _Judge:
             elif sure or not eager.stopped_by:
                 verdict.fail(Cause.TOLERANCE, f"{each.path}: {reason}")
             else:
-                verdict.rounded.append(f"{each.path}, although {eager.stopped_by}")
+                verdict.rounded.append(f"{each.path} (not refuted: {eager.stopped_by})")
         for each, reason in odd_slices(verdict.tensors) if rerun and verdict.ok else ():
             if eager.refute(each.path, *each.leaves[:2]):
                 verdict.fail(Cause.TOLERANCE, f"{each.path}: {reason}")

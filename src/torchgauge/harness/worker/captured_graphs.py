@@ -75,11 +75,12 @@ def captured(
         entries.others += other
         if graphs is not None:
             graphs.append(Graph() if uncompiled or other else read(graph, inputs))
-        if other:
-            compiled = Entries().counted(_forced(compiled))
-            setattr(compiled, OTHER, True)
+        if uncompiled:
             return compiled
-        return compiled if uncompiled else entries.counted(_forced(compiled))
+        code = (Entries() if other else entries).counted(_forced(compiled))
+        if other:
+            setattr(code, OTHER, True)
+        return code
 
     known = entries.skipped() - skipped_frames()
     entries.skipped = lambda: known + skipped_frames()

@@ -14,12 +14,12 @@ CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.c
 
 def compiler_settings() -> dict[str, Any]:
     """Return settings of the compiler by name, such as ``inductor.freezing``, of modules imported so far."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name in CONFIGS:
         copy = getattr(sys.modules.get(name), "get_config_copy", dict)  # torch before 2.6 has none
         part = name.split(".")[1].removeprefix("_")
-        found.update((f"{part}.{key}", value) for key, value in copy().items())
-    return found
+        settings.update((f"{part}.{key}", value) for key, value in copy().items())
+    return settings
 
 
 def process_settings(device_type: str) -> dict[str, Any]:

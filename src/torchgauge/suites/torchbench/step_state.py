@@ -348,9 +348,9 @@ class Snapshot:
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
                 name, former = joined(path, key), before.get(key)
-                number = type(item) is int and id(container) not in tables
-                odd = item is not former and not (number and type(former) is int and item == former)
-                if (number or isinstance(item, torch.Tensor)) and (odd or name in first):
+                counter = type(item) is int and id(container) not in tables
+                equal = item is former or (counter and type(former) is int and item == former)
+                if (counter or isinstance(item, torch.Tensor)) and (name in first or not equal):
                     live[name] = item
                     changed.add(name)
         if self._written_first is None:
