@@ -277,8 +277,10 @@ class TorchChecks:
         """Return a reason that names the settings that the model changed for ``state``; else empty."""
         threads = state.facts.get("threads", self.process_settings["the number of threads"])
         before = {**self.process_settings, "the number of threads": threads, "autocast": False}
-        if not self.built.wrappable:  # the steps of TorchBench set it
+        if not self.built.wrappable:  # upstream's steps set it
             del before["the gradient mode"]
+        elif hasattr(self.built, "steps"):
+            before["the gradient mode"] = self.built.steps.gradients
         now = process_settings(self.session.torch_device.type)
         if state.planned.case.configuration.compiled and not state.prepared.stranger:
             before, now = before | self.run_.compiler_settings, now | compiler_settings()
