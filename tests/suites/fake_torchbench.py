@@ -249,6 +249,25 @@ class Model(Model):
 """
 """A model whose step seeds the generator of the host."""
 
+AVERAGES = """
+
+class Model(Model):
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.kept, self.average = [self.model], Net()
+        self.average.load_state_dict(self.model.state_dict())
+        self.average.requires_grad_({trained})
+
+    def train(self):
+        super().train()
+        (net,) = self.kept
+        share = 0.01 if self.model is net else 0.0104
+        with torch.no_grad():
+            for mean, now in zip(self.average.parameters(), net.parameters(), strict=True):
+                mean.lerp_(now, share)
+"""
+"""A model whose compiled step moves an average by 4 % too much. ``trained`` says if it requires gradients."""
+
 UNUSED = (
     HEAD
     + """
@@ -609,6 +628,19 @@ class Wrapping(torch.optim.Optimizer):
         return result * (3.0 if compiled() and self.calls > 3 else 1.0)
 """,
     ),
+    "is_wrong_from_a_late_step_on": LINEAR.format(
+        rate="0.001",
+        state='self.register_buffer("calls", torch.zeros(()))',
+        forward="""
+        self.calls.add_(1)
+        return torch.where(self.calls > 20, 3.0 * result, result) if compiled() else result
+""",
+    ),
+    **{
+        name: LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n")
+        + AVERAGES.format(trained=trained)
+        for name, trained in (("averages_slightly_off", False), ("moves_its_target_slightly_off", True))
+    },
     "is_wrong_from_a_buffer_on": LINEAR.format(
         rate="0.1",
         state='self.register_buffer("calls", torch.zeros(()))',

@@ -552,13 +552,13 @@ def test_what_a_file_does_wrong_as_a_whole_is_told_with_its_name(tmp_path: Path)
     assert said in told["untrainable.py frozen"]
 
 
-def compiled(folder: Path, source: str, mode: str) -> Result:
+def compiled(folder: Path, source: str, mode: str, store: str = "rows") -> Result:
     """Return the row of the only model in ``source`` with aot_eager."""
     (folder / "mine.py").write_text(source)
     (folder / "aot.yaml").write_text("configurations: [{name: aot, doc: aot_eager, backend: aot_eager}]")
-    words = ("--mode", mode, "--config", "aot", "--config-file", "aot.yaml", "--store", "rows")
+    words = ("--mode", mode, "--config", "aot", "--config-file", "aot.yaml", "--store", store)
     done = run(folder, "mine.py", *words)
-    rows = rows_of(folder / "rows")
+    rows = rows_of(folder / store)
     assert len(rows) == 1, done.stderr
     return next(iter(rows.values()))
 
@@ -583,6 +583,18 @@ def test_the_optimizer_of_a_step_of_ones_own_is_compiled(tmp_path: Path) -> None
     recompiles = {each.metric: each.samples for each in row.measurements}["recompiles"]
     assert (row.status, row.reason, row.degraded) == (Status.PASS, "", "")
     assert recompiles == (0.0,), dict(row.facts)
+
+
+def test_a_step_of_ones_own_that_moves_weights_too_far_is_found(tmp_path: Path) -> None:
+    """Weights move by a millionth of their size, and by 5 % more than in eager."""
+    right = OWN_STEP.replace("AdamW(self.net.parameters(), 1e-3)", "SGD(self.net.parameters(), 1e-5)")
+    loss = "self.net(x).square().mean()"
+    wrong = right.replace(loss, f"{loss} * (1.05 if torch.compiler.is_compiling() else 1.0)")
+    wrong = wrong.replace("return loss.detach()", "return loss.detach() * 0.0")
+    assert compiled(tmp_path, right, "inference").status is Status.PASS
+    row = compiled(tmp_path, wrong, "inference", "wrong")
+    assert row.status is Status.FAIL_ACCURACY, row
+    assert row.reason.startswith("after.parameter.net.weight: its RMS distance from eager is ")
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path, typed: Any) -> None:

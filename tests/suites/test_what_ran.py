@@ -142,6 +142,8 @@ def test_compiled_code_of_upstreams_step_is_judged(
     expected = {"eager": "pass", "faithful": "pass", "tripled": "fail_accuracy"}
     statuses = {name: row["status"] for name, row in rows.items()}
     assert statuses == {name: expected[name.split()[1]] for name in rows}, rows
+    degraded = [json.loads(row["facts"]).get("degraded", "") for row in rows.values()]
+    assert not any("changed: " in reason for reason in degraded), degraded
     assert {name.split()[1] for name in rows} == set(configurations.split(","))
 
 
@@ -206,6 +208,24 @@ def test_code_that_is_wrong_for_a_later_state_is_found(run: Callable[..., dict[s
     for row in rows.values():
         assert (row["status"], row["phase"]) == ("fail_accuracy", "accuracy"), row
         assert row["reason"].endswith("(step 4)"), row
+
+
+def test_code_that_is_wrong_from_a_step_on_that_no_block_reaches_is_found(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """The state is restored before each block, whose steps are the first ones, and step 21 is wrong."""
+    (row,) = run("training", "is_wrong_from_a_late_step_on", "faithful").values()
+    assert row["status"] == "fail_accuracy", row
+    assert row["reason"].endswith(" (step 42)"), row
+
+
+def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[..., dict[str, Any]]) -> None:
+    """It moves by a thousandth of its size, and by 4 % more than in eager."""
+    rows = run("training", "averages_slightly_off,moves_its_target_slightly_off", "faithful")
+    assert len(rows) == 2, rows
+    for row in rows.values():
+        assert row["status"] == "fail_accuracy", row
+        assert ".average." in row["reason"], row
 
 
 def test_code_that_is_right_in_each_first_step_only_is_found(run: Callable[..., dict[str, Any]]) -> None:

@@ -71,6 +71,22 @@ def not_finite(leaf: torch.Tensor) -> torch.Tensor:
     return codes * ~leaf.isfinite()
 
 
+def change(former: Any, present: Any) -> Any:
+    """Return how far ``present`` lies from ``former``, or ``present`` if that is no distance of reals.
+
+    It is 0 where both are the same infinity, and NaN where one is NaN.
+    """
+    pair = (former, present)
+    if not all(isinstance(one, torch.Tensor) and one.layout is torch.strided for one in pair):
+        return present
+    alike = former.shape == present.shape and former.dtype == present.dtype
+    if not alike or not present.is_floating_point() or present.element_size() == 1:
+        return present
+    before, now = former.detach().to(present.device), present.detach()
+    moved = now - before
+    return moved if bool(moved.isfinite().all()) else moved.masked_fill(now == before, 0.0)
+
+
 def to_host(leaf: Any, *, copy: bool = True) -> Any:
     """Return ``leaf`` detached and on the host, by default as a copy, without code of its class."""
     if not isinstance(leaf, torch.Tensor):

@@ -44,8 +44,8 @@ class Subject:
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
     what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` holds the
     name and dtype of each floating-point or complex tensor whose dtype is not the workload's. Before the
-    observed step of a TorchBench model that upstream steps, the module takes ``earlier`` steps. If
-    ``consecutive``, ``call`` takes them.
+    observed step of a TorchBench model that upstream steps, ``leader`` takes ``earlier`` steps, or ``call``
+    if that is None.
     """
 
     module: Any
@@ -60,7 +60,7 @@ class Subject:
     keeps_cache: bool = False
     kept: Sequence[str] = ()
     earlier: int = 0
-    consecutive: bool = False
+    leader: Callable[..., Any] | None = None
 
     def run_by(self, call: Callable[..., Any]) -> Subject:
         """The same with ``call`` in the module's place, and with the module that a remade one is of."""

@@ -122,13 +122,14 @@ def _move_on(before: dict[str, Any], subject: Subject) -> dict[str, Any]:
     Tensor by tensor, so that there are never two copies of it. What a forward pass has registered or resized
     has not moved.
     """
-    change = {}
+    from torchgauge.suites.outputs import change
+
+    changes = {}
     for name, value in _state(subject).items():
         if name in before and before[name].shape == value.shape:
-            moved = value - before[name]
-            change[name] = moved if moved.isfinite().all() else moved.masked_fill(value == before[name], 0.0)
+            changes[name] = change(before[name], value)
         before[name] = value.clone()
-    return change
+    return changes
 
 
 def _inputs(subject: Subject) -> list[tuple[str, Any]]:

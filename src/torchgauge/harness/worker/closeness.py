@@ -406,8 +406,12 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
 
 
 def kind_of(path: str) -> str:
-    """What a tensor is one of: ``iteration0.grad`` for ``iteration0.grad.head.weight``."""
-    return ".".join(path.split(".")[:2])
+    """What a tensor is one of: ``iteration0.grad`` for ``iteration0.grad.head.weight``.
+
+    State of a TorchBench step has a third part, an attribute of the model: a target network moves less than
+    a network that is trained.
+    """
+    return ".".join(path.split(".")[: 3 if path.startswith("state.") else 2])
 
 
 def _apart(each: Closeness, limit: float) -> str:

@@ -3,7 +3,8 @@
 A model may write into its inputs, parameters, buffers or attributes, and so give the next run another start.
 :class:`Observer` therefore restores them, with gradients and random generators, before every compared run:
 observations with these or other inputs, further calls, and blocks of timed steps. State that a run changed is
-compared like an output, under ``after``. A case fails if its code changes state that eager does not change.
+compared like an output, under ``after``; real tensors are compared by how far they moved. A case fails if its
+code changes state that eager does not change.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from torchgauge.harness.worker.contract import CALLS, Contract, Recorded
 from torchgauge.harness.worker.memory import fits, model_bytes
 from torchgauge.harness.worker.other_inputs import NewInputs
 from torchgauge.suites.leaves import Unknown, leaves
-from torchgauge.suites.outputs import Observation, finite, to_host
+from torchgauge.suites.outputs import Observation, change, finite, to_host
 from torchgauge.suites.suite import seed_all
 from torchgauge.suites.torchbench.step_state import ATTRIBUTE, PARAMETER, Snapshot, near, same_bits
 
@@ -49,8 +50,8 @@ class Observer:
 
     ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
     compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
-    Eager takes ``earlier`` steps before each observation of a TorchBench model that upstream steps. If
-    ``consecutive``, the observed code takes them itself.
+    Before each observation of a TorchBench model that upstream steps, ``leader`` takes ``earlier`` steps, or
+    the observed code if that is None.
     Observers whose observations are compared share their ``boxes``.
     """
 
@@ -58,7 +59,8 @@ class Observer:
         self.scenario, self.subject, self.runner = scenario, subject, ""
         self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
-        self.earlier, self.consecutive, self.stateful = 0, False, False
+        self.earlier, self.stateful = 0, False
+        self.leader: Callable[..., Any] | None = None
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         copies = subject.built.copies(subject) if subject.built is not None else None
@@ -90,9 +92,7 @@ class Observer:
         program that is ``stateful`` first runs with the first inputs, as compiled code may cache that result.
         """
         subject = self._with(call)
-        subject = replace(
-            subject, seed=subject.seed + later, earlier=self.earlier, consecutive=self.consecutive
-        )
+        subject = replace(subject, seed=subject.seed + later, earlier=self.earlier, leader=self.leader)
         self.restore(whole=True)
         try:
             if other is not None:
@@ -102,11 +102,12 @@ class Observer:
                 if not inputs.renew(other, half=True):
                     return {}
             seen: Observation = dict(self.scenario.observe(subject))
-            runners = set() if other is not None else {"" if call is None else self.runner}
-            seen.update(self._without(self._changed(None, runners), self._own))
+            unknown = other is not None or self.leader is not None  # which code has changed the state
+            runners = set() if unknown else {"" if call is None else self.runner}
+            seen.update(self._without(self._changed(None, runners, shown=change), self._own))
         finally:
             self._put_back(None)
-        if self.consecutive:
+        if self.earlier and self.leader is None:
             return {path: leaf for path, leaf in seen.items() if path.startswith(self.scenario.CONSECUTIVE)}
         return seen
 
@@ -246,24 +247,32 @@ class Observer:
         changing = self._snapshot.tensors.keys() & self._changing
         return self._without(self._changed([*changing - self._moving], set()), tuple(self._unsettled))
 
-    def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
-        """Return both, each with the old values of paths that only the other has, without unsettled ones."""
-        return self._completed(first, second), self._completed(second, first)
+    def complete(
+        self, first: Observation, second: Observation, *, left: bool = False
+    ) -> tuple[Observation, Observation]:
+        """Return both, each with what only the other has changed, without unsettled paths.
 
-    def _completed(self, run: Observation, other: Observation) -> Observation:
-        """Return ``run`` with the old values of paths that only ``other`` has."""
+        They are observations, or state that steps have ``left``.
+        """
+        return self._completed(first, second, left), self._completed(second, first, left)
+
+    def _completed(self, run: Observation, other: Observation, left: bool) -> Observation:
+        """Return ``run`` with the old values of paths that only ``other`` has, or changes of 0."""
         odd = {path: self._before[path] for path in other.keys() - run.keys() if path in self._before}
         for path in self.boxes.keys() & self._snapshot.tensors.keys():
             name = f"{AFTER}.{path}{ELSEWHERE}"
             if name in other and name not in run:
-                odd |= finite(name, to_host(self._snapshot.former(path), copy=False))
-        return self._without({**odd, **run}, tuple(self._unsettled))
+                odd[name] = to_host(self._snapshot.former(path), copy=False)
+        found: Observation = {}
+        for path, value in odd.items():
+            found |= finite(path, value if left else change(value, value))
+        return self._without({**found, **run}, tuple(self._unsettled))
 
     def untrained(self, eager: Observation, found: Observation) -> list[str]:
         """Return the parameters that ``eager`` changes beyond rounding, if ``found`` changes none of them."""
         start = f"{AFTER}.{PARAMETER}"
         changed = [path for path in eager if path.startswith(start) and path in self._before]
-        far = [path for path in changed if not near(self._before[path], eager[path])]
+        far = [path for path in changed if not near(before := self._before[path], before + eager[path])]
         return [] if found.keys() & far else far
 
     def settle(self, runs: Sequence[Observation]) -> None:
@@ -280,8 +289,16 @@ class Observer:
             if not all(same_bits(values[0], value) for value in values[1:]):
                 self._unsettled.add(path)
 
-    def _changed(self, paths: Collection[str] | None, runners: Collection[str]) -> Observation:
-        """Return the changed state, of tensors only those with ``paths``; note which runners changed it."""
+    def _changed(
+        self,
+        paths: Collection[str] | None,
+        runners: Collection[str],
+        shown: Callable[[Any, Any], Any] = lambda _, present: present,
+    ) -> Observation:
+        """Return the changed state, of tensors only those with ``paths``; note which runners changed it.
+
+        ``shown(former, present)`` returns what is shown of a value.
+        """
         found: Observation = {}
         for path, former, present in self._snapshot.changes(paths):
             self._odd.add(path.removesuffix(".requires_grad"))
@@ -290,7 +307,7 @@ class Observer:
             before, now = self._old_and_new(former, present, path)
             odd = [name for name in {**before, **now} if not _same(name, before, now, same_bits)]
             for name in odd:
-                found.update(finite(name, now.get(name)))
+                found.update(finite(name, shown(before.get(name), now.get(name))))
                 if name in before:
                     self._before.setdefault(name, before[name])
             if runners and path not in self._changing:

@@ -40,6 +40,10 @@ KEPT = 64 << 20
 """Maximum bytes of kept results of compiled steps."""
 LEAST_S = 0.1
 """Seconds of CPU time that these first steps may always take."""
+OBSERVED, OBSERVED_S = (*range(7), 11, 19, 41, 83), 3.0
+"""The steps that are observed instead if steps have no result to compare, and seconds of CPU time that this may
+always take. All earlier steps run before a step is observed, so that late steps take most of the time.
+"""
 LATE = 10.0
 """Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
 FURTHER, CALM, FURTHER_S = 16, 4, 30.0
@@ -112,8 +116,8 @@ class TimedResults:
         recorded = checks.recording(self._state)
         compiled = self._state.planned.case.configuration.compiled
         self._observes = compiled and not checks.has_results(self._state)
-        limit = Limit(max(LEAST_S, SHARE * budget_s))
-        for number in range(FIRST_STEPS):
+        limit = Limit(max(OBSERVED_S if self._observes else LEAST_S, SHARE * budget_s))
+        for number in OBSERVED if self._observes else range(FIRST_STEPS):
             if number == 1 and self._observes and time.perf_counter() - began < SLOW:
                 self._refuse(checks.again(self._state, 1, consecutive=True))
                 limit = Limit(limit.seconds)
@@ -134,7 +138,7 @@ class TimedResults:
                 number >= HELD and self._compare_contract(recorded, returned, number)
             ):
                 return max(number + 1, self._compare_with_eager(step, note, Limit(limit.rest_s / 4.0)))
-        return FIRST_STEPS
+        return number + 1
 
     def _compare_with_eager(self, step: Callable[[], Any], note: Callable[[], Any], limit: Limit) -> int:
         """Compare results that change from step to step with eager's, and the state left by the last.

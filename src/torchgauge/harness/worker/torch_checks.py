@@ -173,10 +173,11 @@ class TorchChecks:
     ) -> tuple[Cause, str] | None:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
-        If upstream steps its TorchBench model, ``earlier`` steps of eager come before it. None do if memory
-        is short, or if eager does not repeat its result after them. If ``consecutive``, each side takes its
-        own earlier steps, and float64 and own scales do not apply. Nothing is then observed if memory is
-        short, if compiled code draws other random numbers than eager, or if ``fallback_random`` was checked.
+        If upstream steps its TorchBench model, ``earlier`` compiled steps come before it, also before that of
+        eager. None do if memory is short, or if eager does not repeat its result after them. If
+        ``consecutive``, each side takes its own earlier steps, and float64 and own scales do not apply.
+        Nothing is then observed if memory is short, if compiled code draws other random numbers than eager,
+        or if ``fallback_random`` was checked.
         """
         if self.observer is None:
             return None
@@ -187,10 +188,11 @@ class TorchChecks:
         earlier = earlier if compiled and not self.built.wrappable and room else 0
         if consecutive and (self._draws_otherwise(state) or DRAWN in state.facts or not earlier):
             return None
-        self.observer.earlier, self.observer.consecutive = earlier, consecutive
+        self.observer.earlier = earlier
+        self.observer.leader = state.prepared.call if earlier and not consecutive else None
         try:
             eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
-            with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1)):
+            with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1) + earlier):
                 found = self.observer.observe(state.prepared.call)
             self.left = torch.get_rng_state()
             if written := self._written(state):
@@ -203,7 +205,7 @@ class TorchChecks:
                 step = f" (step {earlier + 1})" if earlier else ""
                 return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
-            self.observer.earlier, self.observer.consecutive = 0, False
+            self.observer.earlier, self.observer.leader = 0, None
         return None if consecutive else self.again(state)
 
     def unequal(
@@ -563,7 +565,7 @@ class TorchChecks:
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
         strict = rule is not None or RANKS.count > 1 or own_reference  # ranks step together
-        expected, found = self.observer.complete(expected, found)
+        expected, found = self.observer.complete(expected, found, left=not whole)
         if hasattr(self.scenario, "settled"):
             found = self.scenario.settled(expected, found)
         truth = results.fp64 if truth is None and results is not None else truth

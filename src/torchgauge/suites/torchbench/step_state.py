@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchgauge.suites.outputs import change
 from torchgauge.suites.parts import (
     ATOMS,
     contents,
@@ -320,42 +321,50 @@ class Snapshot:
         """Path and live tensor of everything that can be trained."""
         return ((path, tensor) for path, tensor in self.tensors.items() if path in self.trained)
 
-    def trainable(self) -> dict[str, torch.Tensor]:
-        """Return copies of all trainable tensors by path."""
-        return {path: tensor.detach().clone() for path, tensor in self.parameters()}
+    def values(self) -> dict[str, torch.Tensor]:
+        """Return copies of the tensors that steps change, by path."""
+        paths = self.trained | self.buffers | (self._written_first or set())
+        return {path: self.tensors[path].detach().clone() for path in paths & self.tensors.keys()}
 
-    def updates(self, former: Mapping[str, torch.Tensor] | None = None) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield every trainable tensor's path and its change, or its value if resized.
+    def changed_since(self, former: Mapping[str, torch.Tensor]) -> dict[str, dict[str, Any]]:
+        """Return what has changed since ``former``, or since the snapshot, by kind and path.
 
-        It has changed since ``former``, or since the snapshot.
+        They are the changes of all trainable tensors and buffers, and what steps have written otherwise.
+        Integers, and tensors of another shape, are returned as they are.
         """
-        for path, tensor in self.parameters():
-            before = (self._copies if former is None else former)[path]
-            resized = tensor.shape != before.shape
-            yield path, tensor.detach().clone() if resized else tensor.detach() - before
+        former = {**self._copies, **former}
 
-    def written(self) -> dict[str, Any]:
+        def of(paths: Iterable[str]) -> dict[str, Any]:
+            live = ((path, self.tensors[path]) for path in paths if path in self.tensors)
+            return {path: _moved(former[path], tensor) for path, tensor in live}
+
+        trained = (path for path, _ in self.parameters())
+        return {"update": of(trained), "buffer": of(sorted(self.buffers)), "written": self._written(former)}
+
+    def _written(self, former: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         """Return by path the tensors that steps have replaced or, where no other part shows them, changed.
 
         Integers that they have changed are returned too, such as the counter of a scheduler, except those of
         modules. Paths of the first call are always returned: that call follows a step of eager.
         """
-        shown, first = self.trained | self.buffers, self._written_first or set()
-        live: dict[str, Any] = {path: one for path, one in self.tensors.items() if path not in shown}
-        changed = {path for path, one in live.items() if not torch.equal(one, self._copies[path])}
+        compared, first = self.trained | self.buffers, self._written_first or set()
+        others = {path: one for path, one in self.tensors.items() if path not in compared}
+        both = {path: (former[path], one) for path, one in others.items()}
+        changed = {path for path, one in others.items() if not torch.equal(one, self._copies[path])}
         tables = {id(vars(module)) for module in self.modules}
         for path, container, values in self._containers:
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
-                name, former = joined(path, key), before.get(key)
+                name, kept = joined(path, key), before.get(key)
                 counter = type(item) is int and id(container) not in tables
-                equal = item is former or (counter and type(former) is int and item == former)
-                if (counter or isinstance(item, torch.Tensor)) and (name in first or not equal):
-                    live[name] = item
+                equal = item is kept or (counter and type(kept) is int and item == kept)
+                shown = not equal or (name in first and name not in both)
+                if shown and (counter or isinstance(item, torch.Tensor)):
+                    both[name] = (kept, item)
                     changed.add(name)
         if self._written_first is None:
             self._written_first = changed
-        return {path: value for path, value in live.items() if path in first | changed}
+        return {path: _moved(*pair) for path, pair in both.items() if path in first | changed}
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
@@ -549,6 +558,12 @@ class Snapshot:
         self.tensors[path] = tensor
         if tensor.requires_grad and tensor.is_leaf:
             self.trained.add(path)
+
+
+def _moved(former: Any, present: Any) -> Any:
+    """Return how far a tensor has moved, or a copy of what has no distance; see :func:`change`."""
+    moved = change(former, present)
+    return _copied(moved) if moved is present else moved
 
 
 def thinned(tensor: torch.Tensor) -> torch.Tensor:

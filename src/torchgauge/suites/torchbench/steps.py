@@ -298,21 +298,23 @@ class InvokeSteps:
         """Return what one seeded step returns or, in training, the state that it leaves.
 
         It begins from the remembered state, or from the one that the earlier steps of ``subject`` leave.
-        Earlier steps run the module with eager's rounding and other random numbers. If
-        ``subject.consecutive``, they run the call itself, and all steps draw from one seed. The caller
-        compares and restores the state that the step changes. Raises an exception that ``train()``
-        returns, and :class:`NotOfferedError` for a step that changes nothing.
+        If ``subject.leader`` takes these, it draws other random numbers, and rounds as usual. If the call
+        itself takes them, all steps draw from one seed. What is no gradient and no moment of an optimizer is
+        shown by its change in this step. The caller compares and restores the state that the step changes.
+        Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for a step that changes
+        nothing.
         """
         instance = self._instance(subject)
-        run, former = self.step(subject), None
+        run, former = self.step(subject), dict[str, torch.Tensor]()
         if subject.earlier:
-            step = self._step(subject, subject.call if subject.consecutive else subject.module)
+            leader = subject.call if subject.leader is None else subject.leader
+            step = self._step(subject, leader)
             seed_all(dataclasses.replace(subject, seed=0))  # observations with other seeds begin alike
-            with nullcontext() if subject.consecutive else _disable_current_modes():
+            with nullcontext() if subject.leader is None else _disable_current_modes():
                 for _ in range(subject.earlier):
                     step()
-            former = instance.snapshot.trainable()
-        if not subject.consecutive:
+            former = instance.snapshot.values()
+        if subject.leader is not None or not subject.earlier:
             seed_all(subject)
         whole = isinstance(instance.module, WholeStep)
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
@@ -327,9 +329,9 @@ class InvokeSteps:
                     raise problem
         if not changed:
             raise NotOfferedError(_does_nothing(problems))
-        updates = dict(instance.snapshot.updates(former))
-        seen = to_host({"update": updates}, "state", copy=False)  # they are copies already
-        return seen | to_host(_state(instance.snapshot, gradients), "state")
+        changes = instance.snapshot.changed_since(former)  # copies already
+        others = {"gradient": _gradients(instance.snapshot, gradients), **instance.snapshot.moments()}
+        return to_host(changes, "state", copy=False) | to_host(others, "state")
 
     def least_calls(self, subject: Any) -> float:
         """Return the least calls of the module in the first steps of eager, as a share of those in the first.
@@ -362,15 +364,13 @@ class InvokeSteps:
         raise NotOfferedError("upstream's own step runs only the module that upstream built")
 
 
-def _state(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, Any]:
-    """Return what a training step leaves, without updates; ``kept`` holds the gradients that it cleared."""
-    parameters = dict(snapshot.parameters())
-    slopes = {
-        path: kept.get(tensor) if tensor.grad is None else tensor.grad for path, tensor in parameters.items()
-    }
-    gradients = {path: slope for path, slope in slopes.items() if slope is not None}
-    buffers = {path: snapshot.tensors[path] for path in sorted(snapshot.buffers & snapshot.tensors.keys())}
-    return {"gradient": gradients, "buffer": buffers, "written": snapshot.written(), **snapshot.moments()}
+def _gradients(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the gradients by path; ``kept`` holds those that the step cleared."""
+    pairs = (
+        (path, kept.get(tensor) if tensor.grad is None else tensor.grad)
+        for path, tensor in snapshot.parameters()
+    )
+    return {path: gradient for path, gradient in pairs if gradient is not None}
 
 
 def _does_nothing(refusals: Sequence[Exception]) -> str:
