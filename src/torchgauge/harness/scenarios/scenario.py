@@ -44,8 +44,7 @@ class Subject:
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
     what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` holds the
     name and dtype of each floating-point or complex tensor whose dtype is not the workload's. Before the
-    observed step of a TorchBench model that upstream steps, ``leader`` takes ``earlier`` steps, or ``call``
-    if that is None.
+    observed step of a TorchBench model that upstream steps, ``leader`` takes ``earlier`` steps.
     """
 
     module: Any

@@ -50,8 +50,7 @@ class Observer:
 
     ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
     compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
-    Before each observation of a TorchBench model that upstream steps, ``leader`` takes ``earlier`` steps, or
-    the observed code if that is None.
+    Before each observation of a TorchBench model that upstream steps, ``leader`` takes ``earlier`` steps.
     Observers whose observations are compared share their ``boxes``.
     """
 
@@ -107,8 +106,6 @@ class Observer:
             seen.update(self._without(self._changed(None, runners, shown=change), self._own))
         finally:
             self._put_back(None)
-        if self.earlier and self.leader is None:
-            return {path: leaf for path, leaf in seen.items() if path.startswith(self.scenario.CONSECUTIVE)}
         return seen
 
     def repeat(self, call: Callable[..., Any]) -> None:

@@ -50,8 +50,6 @@ FURTHER, CALM, FURTHER_S = 16, 4, 30.0
 """Maximum number of further steps of a program whose first ones compile, number of steps without compilation
 that end them, and their maximum wall time. Dynamo gives up after 8 compilations by default.
 """
-SLOW = 10.0
-"""Wall time in seconds of a first observation from which on two consecutive steps are not compared."""
 MIDDLE = 6
 """Number of blocks before the first whole check, if timed steps have no result to compare."""
 
@@ -91,8 +89,7 @@ class TimedResults:
         The contracts of the first :data:`HELD` are not compared: results are held for it, as by a leak. If
         these steps compile, further ones follow: a program that is compiled anew for each value of a counter
         reaches the compiler's limit, but not in the steps of a block, before which the counter is restored.
-        If compiled steps return no comparable result, each is replaced by an observation. After the first
-        observation, two consecutive compiled steps run, and the second is compared with eager's.
+        If compiled steps return no comparable result, each is replaced by an observation.
         """
         before = _compilations()
         count = self._compare_first_steps(step, note, budget_s)
@@ -112,16 +109,12 @@ class TimedResults:
         """Return the number of steps that were run or observed."""
         checks, before = self._checks, _compilations()
         checks.restore(whole=True)
-        began = time.perf_counter()
         recorded = checks.recording(self._state)
         compiled = self._state.planned.case.configuration.compiled
         self._observes = compiled and not checks.has_results(self._state)
         limit = Limit(max(OBSERVED_S if self._observes else LEAST_S, SHARE * budget_s))
         for number in OBSERVED if self._observes else range(FIRST_STEPS):
-            if number == 1 and self._observes and time.perf_counter() - began < SLOW:
-                self._refuse(checks.again(self._state, 1, consecutive=True))
-                limit = Limit(limit.seconds)
-            elif number == 1 and _compilations() > before:  # compilation takes none of the time
+            if number == 1 and (self._observes or _compilations() > before):  # compiling takes none of it
                 limit = Limit(limit.seconds)
             if limit.reached:
                 return number

@@ -100,12 +100,14 @@ class TorchChecks:
     """Accuracy of every case of a group; wrong code is never timed.
 
     ``observer`` exists if results are checked, with ``eager``, eager's observation, and ``reference``. They
-    are kept until the timed code has been checked again. ``others`` exists in inference and training.
+    are kept until the timed code has been checked again. ``ended`` is the state of the host's generator after
+    eager's observation. ``others`` exists in inference and training.
     """
 
     observer: Observer | None = None
     eager: Observation
     contracts: list[Contract]
+    ended: torch.Tensor
     others: OtherInputs | None = None
     reference: Reference
     random = steep = draws_itself = False
@@ -168,16 +170,11 @@ class TorchChecks:
             for state, has_own in zip(self.run_.states, sized, strict=True):
                 state.measurements += [] if has_own or state.prepared.rule else [size]
 
-    def again(
-        self, state: CaseState, earlier: int = 0, *, consecutive: bool = False
-    ) -> tuple[Cause, str] | None:
+    def again(self, state: CaseState, earlier: int = 0) -> tuple[Cause, str] | None:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
         If upstream steps its TorchBench model, ``earlier`` compiled steps come before it, also before that of
-        eager. None do if memory is short, or if eager does not repeat its result after them. If
-        ``consecutive``, each side takes its own earlier steps, and float64 and own scales do not apply.
-        Nothing is then observed if memory is short, if compiled code draws other random numbers than eager,
-        or if ``fallback_random`` was checked.
+        eager. None do if memory is short, or if eager does not repeat its result after them.
         """
         if self.observer is None:
             return None
@@ -186,18 +183,17 @@ class TorchChecks:
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
         room = fits(LATER * tensor_bytes(self.eager), self.settings.memory_limit_bytes)
         earlier = earlier if compiled and not self.built.wrappable and room else 0
-        if consecutive and (self._draws_otherwise(state) or DRAWN in state.facts or not earlier):
-            return None
-        self.observer.earlier = earlier
-        self.observer.leader = state.prepared.call if earlier and not consecutive else None
+        ended, self.observer.earlier = self.ended, earlier
+        self.observer.leader = state.prepared.call if earlier else None
         try:
             eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
+            self.ended = torch.get_rng_state() if earlier else ended
             with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1) + earlier):
                 found = self.observer.observe(state.prepared.call)
             self.left = torch.get_rng_state()
             if written := self._written(state):
                 return Cause.TOLERANCE, written
-            verdict = self._promised(state, found, results, exactly=not (repeated or consecutive))
+            verdict = self._promised(state, found, results, exactly=not repeated)
             if verdict.ok:
                 self.note_nonfinite(state, eager.base)
                 return None
@@ -205,8 +201,8 @@ class TorchChecks:
                 step = f" (step {earlier + 1})" if earlier else ""
                 return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
-            self.observer.earlier, self.observer.leader = 0, None
-        return None if consecutive else self.again(state)
+            self.ended, self.observer.earlier, self.observer.leader = ended, 0, None
+        return self.again(state)
 
     def unequal(
         self,

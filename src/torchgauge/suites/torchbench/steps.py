@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -32,10 +32,6 @@ UPDATE = "state.update."
 """Prefix of the paths of updates."""
 NO_MOMENTS = (GRADIENT, "state.buffer.", "state.written.")
 """Prefixes of the paths of what is neither an update nor state of an optimizer."""
-CONSECUTIVE = (GRADIENT, UPDATE, "state.buffer.")
-"""Prefixes of the paths that are compared of consecutive steps. An optimizer's wrong state changes the second
-update. Its step counters may differ, because compiled code returns zeros where eager returns no gradient.
-"""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
 
@@ -297,25 +293,22 @@ class InvokeSteps:
     def observe(self, subject: Any) -> dict[str, Any]:
         """Return what one seeded step returns or, in training, the state that it leaves.
 
-        It begins from the remembered state, or from the one that the earlier steps of ``subject`` leave.
-        If ``subject.leader`` takes these, it draws other random numbers, and rounds as usual. If the call
-        itself takes them, all steps draw from one seed. What is no gradient and no moment of an optimizer is
-        shown by its change in this step. The caller compares and restores the state that the step changes.
-        Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for a step that changes
-        nothing.
+        It begins from the remembered state, or from the one that earlier steps of ``subject.leader`` leave,
+        which round as usual. Each of several steps draws other random numbers. What is no gradient and no
+        moment of an optimizer is shown by its change in this step. The caller compares and restores the state
+        that the step changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for a
+        step that changes nothing.
         """
         instance = self._instance(subject)
         run, former = self.step(subject), dict[str, torch.Tensor]()
         if subject.earlier:
-            leader = subject.call if subject.leader is None else subject.leader
-            step = self._step(subject, leader)
+            step = self._step(subject, subject.leader)
             seed_all(dataclasses.replace(subject, seed=0))  # observations with other seeds begin alike
-            with nullcontext() if subject.leader is None else _disable_current_modes():
+            with _disable_current_modes():
                 for _ in range(subject.earlier):
                     step()
             former = instance.snapshot.values()
-        if subject.leader is not None or not subject.earlier:
-            seed_all(subject)
+        seed_all(dataclasses.replace(subject, seed=subject.seed + subject.earlier))
         whole = isinstance(instance.module, WholeStep)
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
             if not self.training:
