@@ -296,8 +296,8 @@ class InvokeSteps:
         It begins from the remembered state, or from the one that earlier steps of ``subject.leader`` leave,
         which round as usual. Each of several steps draws other random numbers. What is no gradient and no
         moment of an optimizer is shown by its change in this step. The caller compares and restores the state
-        that the step changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for a
-        step that changes nothing.
+        that the step changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for
+        a step that changes nothing.
         """
         instance = self._instance(subject)
         run, former = self.step(subject), dict[str, torch.Tensor]()
