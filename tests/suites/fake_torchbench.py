@@ -254,19 +254,34 @@ AVERAGES = """
 class Model(Model):
     def __init__(self, test, device, batch_size=None, extra_args=()):
         super().__init__(test, device, batch_size, extra_args)
-        self.kept, self.average = [self.model], Net()
-        self.average.load_state_dict(self.model.state_dict())
-        self.average.requires_grad_({trained})
+        self.agent = torch.nn.Module()
+        self.agent.net, self.agent.average, self.kept = self.model, Net(), [self.model]
+        del self.model
+        self.agent.average.load_state_dict(self.agent.net.state_dict())
+        self.agent.average.requires_grad_({trained})
+        self.last = torch.ones(3)
+
+    def get_module(self):
+        return self.agent.net, self.example_inputs
+
+    def set_module(self, module):
+        self.agent.net = module
 
     def train(self):
-        super().train()
-        (net,) = self.kept
-        share = 0.01 if self.model is net else 0.0104
+        self.optimizer.zero_grad()
+        self.agent.net(*self.example_inputs).square().sum().backward()
+        self.optimizer.step()
+        right = self.agent.net is self.kept[0]
+        self.last.mul_(0.5 if right else {last})
+        self.last = self.last + 1.0
         with torch.no_grad():
-            for mean, now in zip(self.average.parameters(), net.parameters(), strict=True):
-                mean.lerp_(now, share)
+            for mean, now in zip(self.agent.average.parameters(), self.kept[0].parameters(), strict=True):
+                mean.lerp_(now, 0.005 if right else {share})
 """
-"""A model whose compiled step moves an average by 4 % too much. ``trained`` says if it requires gradients."""
+"""An agent whose compiled step moves an average by another ``share``, or ``last`` by another factor.
+
+The average requires gradients if ``trained``.
+"""
 
 UNUSED = (
     HEAD
@@ -638,8 +653,13 @@ class Wrapping(torch.optim.Optimizer):
     ),
     **{
         name: LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n")
-        + AVERAGES.format(trained=trained)
-        for name, trained in (("averages_slightly_off", False), ("moves_its_target_slightly_off", True))
+        + AVERAGES.format(trained=trained, share=share, last=last)
+        for name, trained, share, last in (
+            ("averages_slightly_off", False, 0.0052, 0.5),
+            ("moves_its_target_slightly_off", True, 0.0052, 0.5),
+            ("replaces_what_it_wrote_wrong", True, 0.005, 0.75),
+            ("averages", True, 0.005, 0.5),
+        )
     },
     "is_wrong_from_a_buffer_on": LINEAR.format(
         rate="0.1",

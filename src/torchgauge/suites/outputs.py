@@ -72,15 +72,17 @@ def not_finite(leaf: torch.Tensor) -> torch.Tensor:
 
 
 def change(former: Any, present: Any) -> Any:
-    """Return how far ``present`` lies from ``former``, or ``present`` if that is no distance of reals.
+    """Return how far ``present`` lies from ``former``, or ``present`` itself if they have no such distance.
 
-    It is 0 where both are the same infinity, and NaN where one is NaN.
+    Two dense tensors of one shape and one floating-point or complex dtype have one. It is 0 where both are
+    the same infinity, and NaN where one is NaN.
     """
-    pair = (former, present)
-    if not all(isinstance(one, torch.Tensor) and one.layout is torch.strided for one in pair):
-        return present
+    for one in (former, present):
+        if not isinstance(one, torch.Tensor) or one.layout is not torch.strided or one.is_nested:
+            return present
+    inexact = present.is_floating_point() or present.is_complex()
     alike = former.shape == present.shape and former.dtype == present.dtype
-    if not alike or not present.is_floating_point() or present.element_size() == 1:
+    if not alike or not inexact or present.element_size() == 1 or present.dtype is torch.complex32:
         return present
     before, now = former.detach().to(present.device), present.detach()
     moved = now - before

@@ -126,8 +126,8 @@ def _move_on(before: dict[str, Any], subject: Subject) -> dict[str, Any]:
 
     changes = {}
     for name, value in _state(subject).items():
-        if name in before and before[name].shape == value.shape:
-            changes[name] = change(before[name], value)
+        if name in before and (moved := change(before[name], value)) is not value:
+            changes[name] = moved
         before[name] = value.clone()
     return changes
 

@@ -34,7 +34,7 @@ from typing import Any
 import torch
 
 from torchgauge.suites.outputs import ROUNDING_FLOOR
-from torchgauge.suites.torchbench.steps import NO_MOMENTS
+from torchgauge.suites.torchbench.steps import NO_MOMENTS, WRITTEN
 
 NEAR = 0.1
 TIGHT, BULK = 0.01, 0.9
@@ -408,10 +408,10 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
 def kind_of(path: str) -> str:
     """What a tensor is one of: ``iteration0.grad`` for ``iteration0.grad.head.weight``.
 
-    State of a TorchBench step has a third part, an attribute of the model: a target network moves less than
-    a network that is trained.
+    What a TorchBench step writes has a third part, an attribute of the model: a target network moves less
+    than a replay buffer.
     """
-    return ".".join(path.split(".")[: 3 if path.startswith("state.") else 2])
+    return ".".join(path.split(".")[: 3 if path.startswith(WRITTEN) else 2])
 
 
 def _apart(each: Closeness, limit: float) -> str:

@@ -563,7 +563,7 @@ class GroupRun:
     def check_again(self, state: CaseState, later: str, earlier: int = 0) -> None:
         """End ``state`` if one more observation is wrong; ``later`` tells when it is made.
 
-        If upstream steps its TorchBench model, ``earlier`` steps of eager precede the observed step.
+        If upstream steps its TorchBench model, ``earlier`` compiled steps precede the observed step.
         """
         if self.checks is None:
             return

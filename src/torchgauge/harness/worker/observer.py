@@ -3,8 +3,7 @@
 A model may write into its inputs, parameters, buffers or attributes, and so give the next run another start.
 :class:`Observer` therefore restores them, with gradients and random generators, before every compared run:
 observations with these or other inputs, further calls, and blocks of timed steps. State that a run changed is
-compared like an output, under ``after``; real tensors are compared by how far they moved. A case fails if its
-code changes state that eager does not change.
+compared like an output, under ``after``. A case fails if its code changes state that eager does not change.
 """
 
 from __future__ import annotations
@@ -36,6 +35,8 @@ PATIENCE, PATIENCE_S = 100, 1.0
 """Maximum number and seconds of the steps that show whether eager makes a change too."""
 AFTER = "after"
 """Prefix of the paths of inputs, parameters, buffers and attributes that a run has changed."""
+MOVE = f"{AFTER}.change."
+"""Prefix of the paths of how far trainable parameters have moved: a small step hides in their values."""
 STATE = f"{AFTER}.{ATTRIBUTE}."
 LARGE = 1 << 20
 """Number of elements from which a changed tensor is compared in its box: a cache changes in a few rows."""
@@ -103,7 +104,7 @@ class Observer:
             seen: Observation = dict(self.scenario.observe(subject))
             unknown = other is not None or self.leader is not None  # which code has changed the state
             runners = set() if unknown else {"" if call is None else self.runner}
-            seen.update(self._without(self._changed(None, runners, shown=change), self._own))
+            seen.update(self._without(self._changed(None, runners, moves=True), self._own))
         finally:
             self._put_back(None)
         return seen
@@ -244,32 +245,34 @@ class Observer:
         changing = self._snapshot.tensors.keys() & self._changing
         return self._without(self._changed([*changing - self._moving], set()), tuple(self._unsettled))
 
-    def complete(
-        self, first: Observation, second: Observation, *, left: bool = False
-    ) -> tuple[Observation, Observation]:
-        """Return both, each with what only the other has changed, without unsettled paths.
+    def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
+        """Return both, each with the old values of paths that only the other has, without unsettled ones.
 
-        They are observations, or state that steps have ``left``.
+        The move of a weight that only one moves is 0 in the other. It is left out of both if it is rounding.
         """
-        return self._completed(first, second, left), self._completed(second, first, left)
+        both = {**first, **second}
+        moves = {path for path in first.keys() ^ second.keys() if path.startswith(MOVE)}
+        values = {path: path.replace(MOVE, f"{AFTER}.{PARAMETER}", 1) for path in moves}
+        slight = {path for path, name in values.items() if near(self._before.get(name), both.get(name))}
+        zeros = {path: torch.zeros_like(both[path]) for path in moves}
+        runs = {**zeros, **self._completed(first, second)}, {**zeros, **self._completed(second, first)}
+        one, other = ({path: run[path] for path in run if path not in slight} for run in runs)
+        return one, other
 
-    def _completed(self, run: Observation, other: Observation, left: bool) -> Observation:
-        """Return ``run`` with the old values of paths that only ``other`` has, or changes of 0."""
+    def _completed(self, run: Observation, other: Observation) -> Observation:
+        """Return ``run`` with the old values of paths that only ``other`` has."""
         odd = {path: self._before[path] for path in other.keys() - run.keys() if path in self._before}
         for path in self.boxes.keys() & self._snapshot.tensors.keys():
             name = f"{AFTER}.{path}{ELSEWHERE}"
             if name in other and name not in run:
-                odd[name] = to_host(self._snapshot.former(path), copy=False)
-        found: Observation = {}
-        for path, value in odd.items():
-            found |= finite(path, value if left else change(value, value))
-        return self._without({**found, **run}, tuple(self._unsettled))
+                odd |= finite(name, to_host(self._snapshot.former(path), copy=False))
+        return self._without({**odd, **run}, tuple(self._unsettled))
 
     def untrained(self, eager: Observation, found: Observation) -> list[str]:
         """Return the parameters that ``eager`` changes beyond rounding, if ``found`` changes none of them."""
         start = f"{AFTER}.{PARAMETER}"
         changed = [path for path in eager if path.startswith(start) and path in self._before]
-        far = [path for path in changed if not near(before := self._before[path], before + eager[path])]
+        far = [path for path in changed if not near(self._before[path], eager[path])]
         return [] if found.keys() & far else far
 
     def settle(self, runs: Sequence[Observation]) -> None:
@@ -287,14 +290,11 @@ class Observer:
                 self._unsettled.add(path)
 
     def _changed(
-        self,
-        paths: Collection[str] | None,
-        runners: Collection[str],
-        shown: Callable[[Any, Any], Any] = lambda _, present: present,
+        self, paths: Collection[str] | None, runners: Collection[str], *, moves: bool = False
     ) -> Observation:
         """Return the changed state, of tensors only those with ``paths``; note which runners changed it.
 
-        ``shown(former, present)`` returns what is shown of a value.
+        With ``moves``, return too how far trainable parameters have moved.
         """
         found: Observation = {}
         for path, former, present in self._snapshot.changes(paths):
@@ -302,9 +302,13 @@ class Observer:
             if path in self._moving:
                 continue
             before, now = self._old_and_new(former, present, path)
+            if moves and path.startswith(PARAMETER) and path in self._snapshot.trained:
+                moved = change(former, present)
+                if moved is not present:
+                    found.update(finite(path.replace(PARAMETER, MOVE, 1), to_host(moved, copy=False)))
             odd = [name for name in {**before, **now} if not _same(name, before, now, same_bits)]
             for name in odd:
-                found.update(finite(name, shown(before.get(name), now.get(name))))
+                found.update(finite(name, now.get(name)))
                 if name in before:
                     self._before.setdefault(name, before[name])
             if runners and path not in self._changing:

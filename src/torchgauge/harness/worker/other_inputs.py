@@ -61,7 +61,7 @@ LEAST_GAIN_S = 15e-6
 """Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
 INPUTS = ("after.args", "after.kwargs")
 """Prefixes of the paths of inputs in an observation."""
-CHANGE = re.compile(r"iteration\d+\.change\.")
+CHANGE = re.compile(r"(iteration\d+|after)\.change\.")
 """Paths of changes by a step. In low precision they may stay equal: a weight moves by one place or none."""
 SHARE, DECIDING_S = 0.02, 2.0
 """Share of the time to sample for the first ratio, and seconds for those that decide."""

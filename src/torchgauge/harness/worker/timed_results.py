@@ -41,8 +41,8 @@ KEPT = 64 << 20
 LEAST_S = 0.1
 """Seconds of CPU time that these first steps may always take."""
 OBSERVED, OBSERVED_S = (*range(7), 11, 19, 41, 83), 3.0
-"""The steps that are observed instead if steps have no result to compare, and seconds of CPU time that this
-may always take. All earlier steps run before a step is observed, so that late steps take most of the time.
+"""The steps that are observed instead of a TorchBench model that upstream steps, and seconds of CPU time that
+this may always take. All earlier steps run before a step is observed, so late steps take most of the time.
 """
 LATE = 10.0
 """Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
@@ -106,14 +106,15 @@ class TimedResults:
                 return
 
     def _compare_first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> int:
-        """Return the number of steps that were run or observed."""
+        """Return the number of the next step."""
         checks, before = self._checks, _compilations()
         checks.restore(whole=True)
         recorded = checks.recording(self._state)
         compiled = self._state.planned.case.configuration.compiled
         self._observes = compiled and not checks.has_results(self._state)
-        limit = Limit(max(OBSERVED_S if self._observes else LEAST_S, SHARE * budget_s))
-        for number in OBSERVED if self._observes else range(FIRST_STEPS):
+        upstream = self._observes and not checks.built.wrappable
+        limit = Limit(max(OBSERVED_S if upstream else LEAST_S, SHARE * budget_s))
+        for number in OBSERVED if upstream else range(FIRST_STEPS):
             if number == 1 and (self._observes or _compilations() > before):  # compiling takes none of it
                 limit = Limit(limit.seconds)
             if limit.reached:

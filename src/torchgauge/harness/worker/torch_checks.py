@@ -330,12 +330,10 @@ class TorchChecks:
 
     def has_results(self, state: CaseState) -> bool:
         """Return whether timed steps of ``state`` have results that can be compared."""
-        comparable = self.built.wrappable and not self._draws_otherwise(state)
-        return comparable and hasattr(self.scenario, "timed_result")
-
-    def _draws_otherwise(self, state: CaseState) -> bool:
-        """Return whether compiled code draws other random numbers than eager."""
-        return self.random and state.planned.case.configuration.compiled and not state.draws_as_eager
+        draws_otherwise = (
+            self.random and state.planned.case.configuration.compiled and not state.draws_as_eager
+        )
+        return self.built.wrappable and not draws_otherwise and hasattr(self.scenario, "timed_result")
 
     def timed_result(self, state: CaseState, returned: Any, *, whole: bool = False) -> Observation | None:
         """Return the comparable result of a timed step that ``returned`` a value; None if there is none.
@@ -561,7 +559,7 @@ class TorchChecks:
         assert self.observer is not None
         own_reference = hasattr(self.scenario, "reference")  # exact for it, or of another implementation
         strict = rule is not None or RANKS.count > 1 or own_reference  # ranks step together
-        expected, found = self.observer.complete(expected, found, left=not whole)
+        expected, found = self.observer.complete(expected, found)
         if hasattr(self.scenario, "settled"):
             found = self.scenario.settled(expected, found)
         truth = results.fp64 if truth is None and results is not None else truth

@@ -27,7 +27,7 @@ JUMP = 5e-3
 """The floor of what depends on gradients, such as changes by a step: rounding may turn an activation off."""
 JUMPING = (".grad", ".input_grad", ".change")
 STEADY = ("state.buffer",)
-"""Kinds of state that depend on no gradient; other kinds have the floor JUMP."""
+"""Kinds of tensors of a TorchBench step that depend on no gradient; its other kinds have the floor JUMP."""
 TIES = 1e-2
 """The floor of integers and booleans: indices of equal numbers may be exchanged."""
 STATE = "after."
@@ -56,7 +56,7 @@ def outputs_differ(launch: Launch) -> str:
         size = ours.size if sure else max(ours.size, SMALL * sizes.get(kind, 0.0))
         apart = math.dist((ours.size, *ours.sums), (theirs.size, *theirs.sums))
         found = math.hypot(theirs.error, apart)
-        may_jump = kind.endswith(JUMPING) or (kind.startswith(("state.", STATE)) and kind not in STEADY)
+        may_jump = kind.endswith(JUMPING) or (kind.startswith("state.") and kind not in STEADY)
         floor = TIES if ours.whole else JUMP if may_jump else FLOOR
         limit = TIMES * max(ours.error, errors.get(kind, 0.0) * size) + floor * size
         if found > most * limit:

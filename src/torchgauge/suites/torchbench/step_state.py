@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchgauge.suites.outputs import change
+from torchgauge.suites.outputs import change, to_host
 from torchgauge.suites.parts import (
     ATOMS,
     contents,
@@ -135,6 +135,7 @@ class Snapshot:
         self._lost: list[str] = []
         self._hooked: list[tuple[str, MutableMapping[Any, Any], tuple[Any, ...]]] = []
         self._written_first: set[str] | None = None
+        self._followers: set[str] = set()
         self._changing: Collection[str] = ()
         self._lent: list[tuple[str, torch.Tensor]] = []
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
@@ -321,36 +322,50 @@ class Snapshot:
         """Path and live tensor of everything that can be trained."""
         return ((path, tensor) for path, tensor in self.tensors.items() if path in self.trained)
 
-    def values(self) -> dict[str, torch.Tensor]:
-        """Return copies of the tensors that steps change, by path."""
-        paths = self.trained | self.buffers | (self._written_first or set())
-        return {path: self.tensors[path].detach().clone() for path in paths & self.tensors.keys()}
+    def values(self) -> dict[str, Any]:
+        """Return copies of what steps may train, of buffers, and of what steps have written, by path."""
+        live = {path: one for path, one in self.tensors.items() if path in self.trained | self.buffers}
+        written = {path: now for path, (_, now) in self._written().items()}
+        return {path: _copied(one) for path, one in {**live, **written}.items()}
 
-    def changed_since(self, former: Mapping[str, torch.Tensor]) -> dict[str, dict[str, Any]]:
-        """Return what has changed since ``former``, or since the snapshot, by kind and path.
+    def changed_since(self, former: Mapping[str, Any], graded: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return, by kind and path, what has changed since ``former``, or since the snapshot.
 
-        They are the changes of all trainable tensors and buffers, and what steps have written otherwise.
-        Integers, and tensors of another shape, are returned as they are.
+        They are the changes, on the host, of tensors that are trained, of buffers, and of what steps have
+        written otherwise. A trainable tensor that the first call finds changed, but not ``graded`` by a
+        gradient, is not trained: it follows another one. Integers, and tensors of another shape, are returned
+        as they are.
         """
-        former = {**self._copies, **former}
+        if self._written_first is None:  # after a step of eager
+            others = ((path, one) for path, one in self.parameters() if path not in graded)
+            self._followers = {path for path, one in others if not torch.equal(one, self._copies[path])}
+            self._written_first = {*self._written()}
 
-        def of(paths: Iterable[str]) -> dict[str, Any]:
-            live = ((path, self.tensors[path]) for path in paths if path in self.tensors)
-            return {path: _moved(former[path], tensor) for path, tensor in live}
+        def moves(pairs: Iterable[tuple[str, tuple[Any, Any]]]) -> dict[str, Any]:
+            return {path: _moved(former.get(path, kept), now) for path, (kept, now) in pairs}
 
-        trained = (path for path, _ in self.parameters())
-        return {"update": of(trained), "buffer": of(sorted(self.buffers)), "written": self._written(former)}
+        live = {path: (self._copies[path], one) for path, one in self.tensors.items()}
+        trained = (path for path, _ in self.parameters() if path not in self._followers)
+        return {
+            "update": moves((path, live[path]) for path in trained),
+            "buffer": moves((path, live[path]) for path in sorted(self.buffers & live.keys())),
+            "written": moves(self._written().items()),
+        }
 
-    def _written(self, former: Mapping[str, torch.Tensor]) -> dict[str, Any]:
-        """Return by path the tensors that steps have replaced or, where no other part shows them, changed.
+    def _written(self) -> dict[str, tuple[Any, Any]]:
+        """Return by path the first and the present value of what steps have written.
 
-        Integers that they have changed are returned too, such as the counter of a scheduler, except those of
-        modules. Paths of the first call are always returned: that call follows a step of eager.
+        They are tensors that steps have replaced or, where no other part shows them, changed, and integers
+        that they have changed, such as the counter of a scheduler, except those of modules. Paths of the
+        first call are always returned.
         """
-        compared, first = self.trained | self.buffers, self._written_first or set()
-        others = {path: one for path, one in self.tensors.items() if path not in compared}
-        both = {path: (former[path], one) for path, one in others.items()}
-        changed = {path for path, one in others.items() if not torch.equal(one, self._copies[path])}
+        compared = (self.trained - self._followers) | self.buffers
+        first = self._written_first or set()
+        found: dict[str, tuple[Any, Any]] = {
+            path: (self._copies[path], one)
+            for path, one in self.tensors.items()
+            if path not in compared and (path in first or not torch.equal(one, self._copies[path]))
+        }
         tables = {id(vars(module)) for module in self.modules}
         for path, container, values in self._containers:
             before = dict(pairs(values))
@@ -358,13 +373,10 @@ class Snapshot:
                 name, kept = joined(path, key), before.get(key)
                 counter = type(item) is int and id(container) not in tables
                 equal = item is kept or (counter and type(kept) is int and item == kept)
-                shown = not equal or (name in first and name not in both)
+                shown = not equal or (name in first and name not in found)
                 if shown and (counter or isinstance(item, torch.Tensor)):
-                    both[name] = (kept, item)
-                    changed.add(name)
-        if self._written_first is None:
-            self._written_first = changed
-        return {path: _moved(*pair) for path, pair in both.items() if path in first | changed}
+                    found[name] = (self._copies.get(name, kept), item)
+        return found
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
@@ -561,9 +573,9 @@ class Snapshot:
 
 
 def _moved(former: Any, present: Any) -> Any:
-    """Return how far a tensor has moved, or a copy of what has no distance; see :func:`change`."""
+    """Return on the host how far a tensor has moved, or a copy of what has no distance (:func:`change`)."""
     moved = change(former, present)
-    return _copied(moved) if moved is present else moved
+    return to_host(moved, copy=moved is present)
 
 
 def thinned(tensor: torch.Tensor) -> torch.Tensor:

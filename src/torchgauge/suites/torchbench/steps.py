@@ -30,7 +30,9 @@ GRADIENT = "state.gradient."
 """Prefix of the paths of gradients in an observation."""
 UPDATE = "state.update."
 """Prefix of the paths of updates."""
-NO_MOMENTS = (GRADIENT, "state.buffer.", "state.written.")
+WRITTEN = "state.written."
+"""Prefix of the paths of what a step writes, except buffers and what it trains."""
+NO_MOMENTS = (GRADIENT, "state.buffer.", WRITTEN)
 """Prefixes of the paths of what is neither an update nor state of an optimizer."""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
@@ -322,8 +324,9 @@ class InvokeSteps:
                     raise problem
         if not changed:
             raise NotOfferedError(_does_nothing(problems))
-        changes = instance.snapshot.changed_since(former)  # copies already
-        others = {"gradient": _gradients(instance.snapshot, gradients), **instance.snapshot.moments()}
+        slopes = _gradients(instance.snapshot, gradients)
+        changes = instance.snapshot.changed_since(former, slopes.keys())
+        others = {"gradient": slopes, **instance.snapshot.moments()}
         return to_host(changes, "state", copy=False) | to_host(others, "state")
 
     def least_calls(self, subject: Any) -> float:
