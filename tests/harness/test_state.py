@@ -21,6 +21,7 @@ RIGHT = {
         "toggles",
         "flips_a_flag",
         "flips_a_sign",
+        "settles",
         "norms",
         "tokens",
         "offsets",

@@ -249,6 +249,47 @@ class Model(Model):
 """
 """A model whose step seeds the generator of the host."""
 
+HOOKS = """
+
+class Model(Model):
+    def set_module(self, module):
+        self.model = module
+        for parameter in module.parameters():
+            parameter.register_hook(lambda gradient: 0.9 * gradient)
+"""
+"""A model with hooks of its weights that give gradients a wrong factor and come with compiled code."""
+
+STEPS_IN_BACKWARD = """
+
+class Model(Model):
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.optimizers = {each: torch.optim.SGD([each], lr=0.01) for each in self.model.parameters()}
+        for each in self.optimizers:
+            each.register_post_accumulate_grad_hook(self.step)
+
+    def step(self, parameter):
+        self.optimizers[parameter].step()
+        self.optimizers[parameter].zero_grad()
+
+    def train(self):
+        self.number = SYSTEM.getrandbits(32)
+        self.model(*self.example_inputs).square().sum().backward()
+
+
+SYSTEM = __import__("random").SystemRandom()
+"""
+"""A right model whose hooks of weights refer to it, with a number that no seed repeats."""
+
+CACHES_ITS_RESULT = """
+
+class Model(Model):
+    def eval(self):
+        self.result = getattr(self, "result", None) or (self.model(*self.example_inputs),)
+        return self.result
+"""
+"""A model that runs its module in the first step of inference only."""
+
 AVERAGES = """
 
 class Model(Model):
@@ -651,6 +692,14 @@ class Wrapping(torch.optim.Optimizer):
         return torch.where(self.calls > 20, 3.0 * result, result) if compiled() else result
 """,
     ),
+    **{
+        name: LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n") + more
+        for name, more in (
+            ("hooks_its_gradients", HOOKS),
+            ("steps_in_backward", STEPS_IN_BACKWARD),
+            ("caches_its_result", CACHES_ITS_RESULT),
+        )
+    },
     **{
         name: LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n")
         + AVERAGES.format(trained=trained, share=share, last=last)

@@ -234,6 +234,24 @@ def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[...,
         assert wrong[name.split()[0]] in row["reason"], row
 
 
+def test_hooks_of_weights_that_come_with_compiled_code_do_not_run_in_eager(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """A wrong one is found. One that refers to upstream's object, which holds compiled code, is no fault."""
+    rows = run("training", "hooks_its_gradients,steps_in_backward", "eager,faithful")
+    wrong = rows.pop("hooks_its_gradients faithful")
+    assert (wrong["status"], ".model." in wrong["reason"]) == ("fail_accuracy", True), wrong
+    assert {row["status"] for row in rows.values()} == {"pass"}, rows
+    assert len(rows) == 3, rows
+
+
+def test_the_eval_of_a_model_without_data_is_stepped(run: Callable[..., dict[str, Any]]) -> None:
+    """It calls its module once, and each later step returns the kept result."""
+    (row,) = run("inference", "caches_its_result", "faithful").values()
+    assert row["status"] == "error", row
+    assert "steps entered the code of faithful" in row["reason"], row
+
+
 def test_code_that_is_right_in_each_first_step_only_is_found(run: Callable[..., dict[str, Any]]) -> None:
     """The runtime packs the weight again if it was restored, and not after its own step."""
     (row,) = run("training", "keeps_a_weight_packed", "faithful").values()

@@ -166,6 +166,20 @@ class FlipsASign(Program):
         return self.linear(x)
 
 
+class Settles(Program):
+    """A program that writes a weight which it has already, and compiled one place of rounding beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("own", self.linear.weight.detach().clone())
+
+    def forward(self, x: torch.Tensor) -> Any:
+        own = torch.nextafter(self.own, 2.0 * self.own) if torch.compiler.is_compiling() else self.own
+        with torch.no_grad():
+            self.linear.weight.copy_(own)
+        return self.linear(x)
+
+
 class CachesEachTenth(Program):
     """A program that caches a row of its inputs in every tenth call."""
 

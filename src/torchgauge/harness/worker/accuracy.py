@@ -188,7 +188,11 @@ class _Judge:
             if self.eager.ties(path, differs, found, self.tolerance):
                 verdict.ties[path] = int(differs.sum())
             else:
-                verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
+                one, other = (leaf[differs][0].item() for leaf in (found, expected))
+                more = f" in {counted(int(differs.sum()), 'element')}" if expected.numel() > 1 else ""
+                verdict.fail(
+                    Cause.TOLERANCE, f"{path}: {expected.dtype} values differ{more}: {one} instead of {other}"
+                )
 
     def _compare_inexact(
         self, path: str, expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None

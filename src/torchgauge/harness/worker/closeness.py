@@ -34,7 +34,8 @@ from typing import Any
 import torch
 
 from torchgauge.suites.outputs import ROUNDING_FLOOR
-from torchgauge.suites.torchbench.steps import NO_MOMENTS, WRITTEN
+from torchgauge.suites.torchbench.step_state import WRITTEN
+from torchgauge.suites.torchbench.steps import NO_MOMENTS
 
 NEAR = 0.1
 TIGHT, BULK = 0.01, 0.9

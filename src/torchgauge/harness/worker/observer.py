@@ -25,7 +25,7 @@ from torchgauge.harness.worker.other_inputs import NewInputs
 from torchgauge.suites.leaves import Unknown, leaves
 from torchgauge.suites.outputs import Observation, change, finite, to_host
 from torchgauge.suites.suite import seed_all
-from torchgauge.suites.torchbench.step_state import ATTRIBUTE, PARAMETER, Snapshot, near, same_bits
+from torchgauge.suites.torchbench.step_state import ATTRIBUTE, PARAMETER, WRITTEN, Snapshot, near, same_bits
 
 RESULTS = 3
 """Number of results among which a later one may overwrite an earlier one."""
@@ -65,7 +65,8 @@ class Observer:
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         copies = subject.built.copies(subject) if subject.built is not None else None
         wrappable = getattr(subject.built, "wrappable", True)
-        snapshot = partial(Snapshot, self._live, subject.module, weights=weights, copies=copies)
+        owner = subject.built.owner(subject) if subject.built is not None else None
+        snapshot = partial(Snapshot, self._live, subject.module, weights=weights, copies=copies, owner=owner)
         self._snapshot = snapshot()
         if wrappable and self._snapshot.fill_optimizers(self._forward):
             self._snapshot = snapshot()
@@ -254,9 +255,12 @@ class Observer:
         moves = {path for path in first.keys() ^ second.keys() if path.startswith(MOVE)}
         values = {path: path.replace(MOVE, f"{AFTER}.{PARAMETER}", 1) for path in moves}
         slight = {path for path, name in values.items() if near(self._before.get(name), both.get(name))}
-        zeros = {path: torch.zeros_like(both[path]) for path in moves}
-        runs = {**zeros, **self._completed(first, second)}, {**zeros, **self._completed(second, first)}
-        one, other = ({path: run[path] for path in run if path not in slight} for run in runs)
+        one, other = self._completed(first, second), self._completed(second, first)
+        for run in (one, other):
+            for path in moves:
+                run.setdefault(path, torch.zeros_like(both[path]))
+                if path in slight:
+                    del run[path]
         return one, other
 
     def _completed(self, run: Observation, other: Observation) -> Observation:
@@ -278,13 +282,16 @@ class Observer:
     def settle(self, runs: Sequence[Observation]) -> None:
         """Keep the state that eager changes, and compare attributes that all ``runs`` change alike.
 
-        A program is ``stateful`` if it changes state that a later call may read, and trains no parameter.
+        So are integers that a TorchBench step writes, which may count nanoseconds. A program is ``stateful``
+        if it changes state that a later call may read, and trains no parameter.
         """
         self._settled = True
         trains = bool(self._moving) or any(path.startswith(PARAMETER) for path in self._changing)
         self.stateful = bool(self._changing) and not trains
         self._snapshot.narrow(self._changing)
-        for path in {path for run in runs for path in run if path.startswith(STATE)}:
+        leaves = [(path, leaf) for run in runs for path, leaf in run.items()]
+        integers = {path for path, leaf in leaves if path.startswith(WRITTEN) and isinstance(leaf, int)}
+        for path in {path for path, _ in leaves if path.startswith(STATE)} | integers:
             values = [run.get(path) for run in runs]
             if not all(same_bits(values[0], value) for value in values[1:]):
                 self._unsettled.add(path)
@@ -302,15 +309,15 @@ class Observer:
             if path in self._moving:
                 continue
             before, now = self._old_and_new(former, present, path)
-            if moves and path.startswith(PARAMETER) and path in self._snapshot.trained:
-                moved = change(former, present)
-                if moved is not present:
-                    found.update(finite(path.replace(PARAMETER, MOVE, 1), to_host(moved, copy=False)))
             odd = [name for name in {**before, **now} if not _same(name, before, now, same_bits)]
             for name in odd:
                 found.update(finite(name, now.get(name)))
                 if name in before:
                     self._before.setdefault(name, before[name])
+            if moves and path.startswith(PARAMETER) and path in self._snapshot.trained:
+                moved = change(former, present)
+                if moved is not present:
+                    found.update(finite(path.replace(PARAMETER, MOVE, 1), to_host(moved, copy=False)))
             if runners and path not in self._changing:
                 self._note(path, set(runners), any(not _same(name, before, now, near) for name in odd))
         return found

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _FLOAT32 = ("float32", AUTOCAST)
 _ENV_CHECK = "torchbenchmark.util.env_check"
-UNLISTED = "torchgauge has no data for this model: a step of inference runs its module, not its eval()"
-"""Fact of the row of a model that only the checkout has."""
+UNLISTED = "torchgauge has no data for this model"
+"""Fact of the row of a model that only the checkout has. In float32, its own steps run, as upstream's do."""
 
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
@@ -216,7 +216,11 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
 
     training, recipe = upstream.test == "train", upstream.recipe
     beyond = recipe.get("beyond", "") if not training else ""
-    if not training and recipe.get("eval_step", "module") == "module":
+    float32, unlisted = upstream.workload.dtype.startswith(_FLOAT32), recipe.get("unlisted", False)
+    default = "invoke" if unlisted and float32 else "module"
+    if not training and recipe.get("eval_step", default) == "module":
+        if unlisted:
+            built.facts["data"] += ": a step runs its module, not its eval(), which requires float32"
         built.module.eval()
         built.steps = ModuleSteps(facts)
         if beyond:
@@ -224,13 +228,13 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
         if dtypes := _cast_from(built, upstream.workload.dtype):
             built.facts["upstream_dtypes"] = f"upstream's {dtypes} is cast to the case's dtype"
         return built
-    if not upstream.workload.dtype.startswith(_FLOAT32):
+    if not float32:
         raise NotOfferedError(f"upstream's own step requires float32, not {upstream.workload.dtype}")
 
     def instance(made: Any) -> tuple[Instance, tuple[str, ...]]:
         silenced = silence_modules(nn.ModuleList(Snapshot(made).modules)) if training else ()
         module = _module_of(made)[0]
-        if recipe.get("compiled") == "step":
+        if recipe.get("compiled") == "step" or (unlisted and not _accepts(made, module)):
             module = WholeStep(made, module, upstream.test)
             if training:  # the first step fills the optimizer, and is other code than those that are timed
                 made.invoke()
@@ -252,6 +256,15 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
     if isinstance(host.module, WholeStep):
         built.args, built.kwargs = (), {}
     return built
+
+
+def _accepts(model: Any, module: Any) -> bool:
+    """Return whether upstream's object accepts another module, such as a compiled one."""
+    try:
+        model.set_module(module)
+    except NotImplementedError:
+        return False
+    return True
 
 
 def _cast_from(built: TorchBenchWorkload, dtype: str) -> str:

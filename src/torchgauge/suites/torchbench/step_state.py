@@ -54,6 +54,8 @@ _LIBRARIES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 """Packages whose classes have no state of a model."""
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+WRITTEN = "state.written."
+"""Prefix of the paths of what a TorchBench step writes, except buffers and what it trains."""
 
 
 @dataclass
@@ -112,7 +114,8 @@ class Snapshot:
     others that stand where they did.
     Of ``model``, attributes, buffers and parameters are kept, under paths that begin with these words. Copies
     of parameters are on the host: a device may have no room for them. Without ``weights`` only their identity
-    is kept. ``copies`` maps ids of tensors to copies that another snapshot has made, which are shared.
+    is kept. ``copies`` maps ids of tensors to copies that another snapshot has made, which are shared. The
+    state of ``owner`` is not kept: a hook may refer to the object that holds the model.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class Snapshot:
         *,
         weights: bool = True,
         copies: Mapping[int, torch.Tensor] | None = None,
+        owner: Any = None,
     ) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.modules: list[nn.Module] = []
@@ -139,10 +143,11 @@ class Snapshot:
         self._changing: Collection[str] = ()
         self._lent: list[tuple[str, torch.Tensor]] = []
         self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
+        self._tensor_hooks: list[tuple[torch.Tensor, str, dict[Any, Any]]] = []
         self._arrays: list[tuple[str, Any, Any]] = []
         self._views: set[Any] = set()
         self._generators: list[tuple[str, Any, Any]] = []
-        self._walk(root, model)
+        self._walk(root, model, owner)
         if isinstance(model, nn.Module):
             self._keep_tables(model, weights)
         shared = copies or {}
@@ -174,6 +179,7 @@ class Snapshot:
         for _, container, values in self._containers:
             fill(container, values)
         self._restore_optimizers()
+        self._restore_hooks()
         for _, values, array in self._arrays:
             array[...] = values
         for _, generator, state in self._generators:
@@ -192,6 +198,13 @@ class Snapshot:
             tensor.resize_(copy.shape)
         _write(tensor, copy)
         self._versions[path] = _version(tensor)
+
+    def _restore_hooks(self) -> None:
+        """Leave the first hooks of trainable tensors: others, of compiled code, would run in eager too."""
+        for tensor, name, kept in self._tensor_hooks:
+            table = getattr(tensor, name)
+            if table is not None and table.keys() != kept.keys():
+                fill(table, kept)
 
     def _restore_optimizers(self) -> None:
         for optimizer, state, groups, _ in self._optimizers:
@@ -428,8 +441,8 @@ class Snapshot:
 
     # --- the walk ------------------------------------------------------------------------------
 
-    def _walk(self, root: Any, model: Any) -> None:
-        seen: set[int] = set()
+    def _walk(self, root: Any, model: Any, owner: Any) -> None:
+        seen = {id(owner)}
         pending: deque[tuple[str, Any]] = deque([("", root)])
         if isinstance(model, nn.Module):
             parts, parameters = list(_named(model)), list(model.parameters())
@@ -490,6 +503,8 @@ class Snapshot:
                 self._arrays.append((path.lstrip("."), kept.copy(), kept))
             elif isinstance(value, (np.random.Generator, np.random.RandomState)):
                 self._generators.append((path, value, _generator_state(value)))
+            return []
+        if isinstance(value, random.SystemRandom):
             return []
         if isinstance(value, (random.Random, torch.Generator)):
             self._generators.append((path, value, _generator_state(value)))
@@ -570,6 +585,8 @@ class Snapshot:
         self.tensors[path] = tensor
         if tensor.requires_grad and tensor.is_leaf:
             self.trained.add(path)
+            hooks = ((name, getattr(tensor, name) or {}) for name in _TENSOR_HOOKS)
+            self._tensor_hooks += [(tensor, name, dict(table)) for name, table in hooks]
 
 
 def _moved(former: Any, present: Any) -> Any:

@@ -22,7 +22,7 @@ from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
 from torchgauge.suites.torchbench.reasons import Facts, explained
-from torchgauge.suites.torchbench.step_state import Snapshot, thinned
+from torchgauge.suites.torchbench.step_state import WRITTEN, Snapshot, thinned
 
 ITERATIONS = 1
 """Number of steps in an observation."""
@@ -30,8 +30,6 @@ GRADIENT = "state.gradient."
 """Prefix of the paths of gradients in an observation."""
 UPDATE = "state.update."
 """Prefix of the paths of updates."""
-WRITTEN = "state.written."
-"""Prefix of the paths of what a step writes, except buffers and what it trains."""
 NO_MOMENTS = (GRADIENT, "state.buffer.", WRITTEN)
 """Prefixes of the paths of what is neither an update nor state of an optimizer."""
 LOOKS = 4
@@ -131,6 +129,10 @@ class TorchBenchWorkload(BuiltWorkload):
     def copies(self, subject: Any) -> dict[int, Any]:
         """Return, by the ids of tensors, the copies from which upstream's own steps restore them."""
         return self.steps.copies(subject) if isinstance(self.steps, InvokeSteps) else {}
+
+    def owner(self, subject: Any) -> Any:
+        """Return upstream's object where the step is its own."""
+        return self.steps.owner(subject) if isinstance(self.steps, InvokeSteps) else None
 
     def compiled(self, subject: Any) -> Any:
         """Return the module; the method itself where it is compiled whole.
@@ -348,6 +350,10 @@ class InvokeSteps:
     def tensors(self, subject: Any) -> dict[str, Any]:
         """Return the tensors that upstream's object held before its first step, by path."""
         return dict(self._instance(subject).snapshot.tensors)
+
+    def owner(self, subject: Any) -> Any:
+        """Return upstream's object, in which compiled code takes the place of the module."""
+        return self._instance(subject).model
 
     def copies(self, subject: Any) -> dict[int, torch.Tensor]:
         """Return, by the ids of tensors, the copies from which they are restored."""
