@@ -128,6 +128,10 @@ def raising():
     raise ValueError("of its own")
     return None
 
+def asserting():
+    assert torch.ones(2).sum() == 3
+    return None
+
 def commanding():
     import subprocess, sys
     subprocess.run([sys.executable, "-c", "raise SystemExit('no disk')"], capture_output=True, check=True)
@@ -439,6 +443,7 @@ def test_a_series_is_named_by_file_function_and_workload(good: Any, folder: Path
             "bad.py: by_default() returned tensors on device meta, without values (bad.py sets the",
         ),
         ("raising", Status.ERROR, "ValueError: of its own (bad.py, line 60)"),
+        ("asserting", Status.ERROR, "AssertionError: `assert torch.ones(2).sum() == 3` (bad.py, line 64)"),
         ("commanding", Status.ERROR, "returned non-zero exit status 1. no disk (bad.py, line "),
         (
             "introducing",

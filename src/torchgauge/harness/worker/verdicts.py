@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import traceback
+from pathlib import Path
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import (
@@ -119,17 +121,27 @@ def conflict_reason(suspect: Suspect, error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """Return the message of ``error`` in at most 500 characters, after its type unless torchgauge raised it.
 
-    The message is the first line, plus the second if the first ends with a colon. The last line of a failed
-    command's captured stderr, and a note that was attached, follow.
+    The message is the first line, plus the second if the first ends with a colon. If it is empty, the line of
+    code that raised is quoted. The last line of a failed command's captured stderr and an attached note
+    follow.
     """
     note = f" ({note_on(error)})" if note_on(error) else ""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
         message = error.in_a_line
     else:
-        first, *more = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+        first, *more = [line.strip() for line in str(error).splitlines() if line.strip()] or [_raising(error)]
         message = " ".join([f"{type(error).__name__}:", first, *(more[:1] if first.endswith(":") else [])])
         stderr = getattr(error, "stderr", None)
         stderr = stderr.decode(errors="replace") if isinstance(stderr, bytes) else stderr
         if isinstance(stderr, str) and stderr.strip():
             note = f" {stderr.strip().splitlines()[-1][:200]}{note}"
     return message[: 500 - len(note)] + note
+
+
+def _raising(error: BaseException) -> str:
+    """Return the line of code that raised ``error``, with its place unless a note has that; else empty."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or not frames[-1].line:
+        return ""
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    return f"`{frames[-1].line}`{'' if note_on(error) else place}"
