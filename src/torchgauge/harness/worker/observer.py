@@ -282,16 +282,16 @@ class Observer:
     def settle(self, runs: Sequence[Observation]) -> None:
         """Keep the state that eager changes, and compare attributes that all ``runs`` change alike.
 
-        So are integers that a TorchBench step writes, which may count nanoseconds. A program is ``stateful``
-        if it changes state that a later call may read, and trains no parameter.
+        An integer that a TorchBench step writes may count nanoseconds: it is treated like an attribute. A
+        program is ``stateful`` if it changes state that a later call may read, and trains no parameter.
         """
         self._settled = True
         trains = bool(self._moving) or any(path.startswith(PARAMETER) for path in self._changing)
         self.stateful = bool(self._changing) and not trains
         self._snapshot.narrow(self._changing)
-        leaves = [(path, leaf) for run in runs for path, leaf in run.items()]
-        integers = {path for path, leaf in leaves if path.startswith(WRITTEN) and isinstance(leaf, int)}
-        for path in {path for path, _ in leaves if path.startswith(STATE)} | integers:
+        pairs = [pair for run in runs for pair in run.items()]
+        integers = {path for path, leaf in pairs if path.startswith(WRITTEN) and isinstance(leaf, int)}
+        for path in {path for path, _ in pairs if path.startswith(STATE)} | integers:
             values = [run.get(path) for run in runs]
             if not all(same_bits(values[0], value) for value in values[1:]):
                 self._unsettled.add(path)
