@@ -409,8 +409,8 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
 def kind_of(path: str) -> str:
     """What a tensor is one of: ``iteration0.grad`` for ``iteration0.grad.head.weight``.
 
-    What a TorchBench step writes has a third part, an attribute of the model: a target network moves less
-    than a replay buffer.
+    The kind of what a TorchBench step writes has a third part, an attribute of upstream's object: a replay
+    buffer moves more than a target network.
     """
     return ".".join(path.split(".")[: 3 if path.startswith(WRITTEN) else 2])
 

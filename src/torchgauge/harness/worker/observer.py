@@ -282,16 +282,18 @@ class Observer:
     def settle(self, runs: Sequence[Observation]) -> None:
         """Keep the state that eager changes, and compare attributes that all ``runs`` change alike.
 
-        An integer that a TorchBench step writes may count nanoseconds: it is treated like an attribute. A
-        program is ``stateful`` if it changes state that a later call may read, and trains no parameter.
+        A number that a TorchBench step writes may be a time: it is treated like an attribute. A program is
+        ``stateful`` if it changes state that a later call may read, and trains no parameter.
         """
         self._settled = True
         trains = bool(self._moving) or any(path.startswith(PARAMETER) for path in self._changing)
         self.stateful = bool(self._changing) and not trains
         self._snapshot.narrow(self._changing)
         pairs = [pair for run in runs for pair in run.items()]
-        integers = {path for path, leaf in pairs if path.startswith(WRITTEN) and isinstance(leaf, int)}
-        for path in {path for path, _ in pairs if path.startswith(STATE)} | integers:
+        numbers = {
+            path for path, leaf in pairs if path.startswith(WRITTEN) and isinstance(leaf, (int, float))
+        }
+        for path in {path for path, _ in pairs if path.startswith(STATE)} | numbers:
             values = [run.get(path) for run in runs]
             if not all(same_bits(values[0], value) for value in values[1:]):
                 self._unsettled.add(path)
@@ -345,13 +347,14 @@ class Observer:
             self.written.pop(path, None)
             if self._settled:  # eager changed it only in later steps, so it cannot be compared
                 self._snapshot.narrow(self._changing)
-                self._unsettled.add(f"{AFTER}.{path}")
+                self._unsettled |= {f"{AFTER}.{path}", path.replace(PARAMETER, MOVE, 1)}
         elif far and self._settled:
             self.written[path] = self.written.get(path, runners) & runners or runners
 
     @staticmethod
     def _without(seen: Observation, paths: tuple[str, ...]) -> Observation:
-        return {path: leaf for path, leaf in seen.items() if not path.startswith(paths)} if paths else seen
+        starts = tuple(f"{path.removesuffix('.')}." for path in paths)
+        return {path: leaf for path, leaf in seen.items() if not f"{path}.".startswith(starts)}
 
 
 def _shown(value: Any, path: str) -> Observation:

@@ -41,8 +41,8 @@ KEPT = 64 << 20
 LEAST_S = 0.1
 """Seconds of CPU time that these first steps may always take."""
 OBSERVED, OBSERVED_S = (*range(7), 11, 19, 41, 83), 3.0
-"""The steps that are observed instead of a TorchBench model that upstream steps, and seconds of CPU time that
-this may always take. All earlier steps run before a step is observed, so late steps take most of the time.
+"""Numbers of the steps to observe if upstream steps the TorchBench model, and seconds of CPU time that these
+observations may always take. All earlier steps run before each, so that late steps take most of the time.
 """
 LATE = 10.0
 """Seconds of wall time that count as one second of CPU time: steps may wait for a device."""

@@ -173,8 +173,9 @@ class TorchChecks:
     def again(self, state: CaseState, earlier: int = 0) -> tuple[Cause, str] | None:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
-        If upstream steps its TorchBench model, ``earlier`` compiled steps come before it, also before that of
-        eager. None do if memory is short, or if eager does not repeat its result after them.
+        If upstream steps its TorchBench model, ``earlier`` compiled steps run before the observed compiled
+        step, and also before eager's, so that both begin from one state. None do if memory is short, or if
+        eager does not repeat its result after them.
         """
         if self.observer is None:
             return None
@@ -186,7 +187,7 @@ class TorchChecks:
         ended, self.observer.earlier = self.ended, earlier
         self.observer.leader = state.prepared.call if earlier else None
         try:
-            eager = results(drawn=False)  # runs first: what eager changes is no fault of compiled code
+            eager = results(drawn=False)
             self.ended = torch.get_rng_state() if earlier else ended
             with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1) + earlier):
                 found = self.observer.observe(state.prepared.call)

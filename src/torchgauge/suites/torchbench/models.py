@@ -220,7 +220,7 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
     default = "invoke" if unlisted and float32 else "module"
     if not training and recipe.get("eval_step", default) == "module":
         if unlisted:
-            built.facts["data"] += ": a step runs its module, not its eval(), which requires float32"
+            built.facts["data"] += ": a step calls its module, and eval() only in float32"
         built.module.eval()
         built.steps = ModuleSteps(facts)
         if beyond:
@@ -234,7 +234,7 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
     def instance(made: Any) -> tuple[Instance, tuple[str, ...]]:
         silenced = silence_modules(nn.ModuleList(Snapshot(made).modules)) if training else ()
         module = _module_of(made)[0]
-        if recipe.get("compiled") == "step" or (unlisted and not _accepts(made, module)):
+        if recipe.get("compiled") == "step" or (unlisted and not _accepts_modules(made)):
             module = WholeStep(made, module, upstream.test)
             if training:  # the first step fills the optimizer, and is other code than those that are timed
                 made.invoke()
@@ -258,13 +258,14 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
     return built
 
 
-def _accepts(model: Any, module: Any) -> bool:
-    """Return whether upstream's object accepts another module, such as a compiled one."""
-    try:
-        model.set_module(module)
-    except NotImplementedError:
-        return False
-    return True
+def _accepts_modules(model: Any) -> bool:
+    """Return whether ``set_module()`` of upstream's object replaces its module, instead of raising."""
+    from torch import nn
+
+    method = type(model).set_module
+    if method.__module__ == "torchbenchmark.util.model":  # it replaces the attribute
+        return isinstance(getattr(model, "model", None), nn.Module)
+    return not only_refuses(method)
 
 
 def _cast_from(built: TorchBenchWorkload, dtype: str) -> str:

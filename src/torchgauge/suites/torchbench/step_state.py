@@ -179,7 +179,7 @@ class Snapshot:
         for _, container, values in self._containers:
             fill(container, values)
         self._restore_optimizers()
-        self._restore_hooks()
+        self.restore_hooks()
         for _, values, array in self._arrays:
             array[...] = values
         for _, generator, state in self._generators:
@@ -199,8 +199,8 @@ class Snapshot:
         _write(tensor, copy)
         self._versions[path] = _version(tensor)
 
-    def _restore_hooks(self) -> None:
-        """Leave the first hooks of trainable tensors: others, of compiled code, would run in eager too."""
+    def restore_hooks(self) -> None:
+        """Remove later hooks of the trainable tensors of upstream's object: they may come with a module."""
         for tensor, name, kept in self._tensor_hooks:
             table = getattr(tensor, name)
             if table is not None and table.keys() != kept.keys():
@@ -345,9 +345,9 @@ class Snapshot:
         """Return, by kind and path, what has changed since ``former``, or since the snapshot.
 
         They are the changes, on the host, of tensors that are trained, of buffers, and of what steps have
-        written otherwise. A trainable tensor that the first call finds changed, but not ``graded`` by a
-        gradient, is not trained: it follows another one. Integers, and tensors of another shape, are returned
-        as they are.
+        written otherwise. The last contain trainable tensors that eager's first step moved without a
+        gradient, such as a target network; ``graded`` holds the paths of tensors with a gradient. Numbers,
+        and tensors of another shape, are returned as they are.
         """
         if self._written_first is None:  # after a step of eager
             others = ((path, one) for path, one in self.parameters() if path not in graded)
@@ -368,7 +368,7 @@ class Snapshot:
     def _written(self) -> dict[str, tuple[Any, Any]]:
         """Return by path the first and the present value of what steps have written.
 
-        They are tensors that steps have replaced or, where no other part shows them, changed, and integers
+        They are tensors that steps have replaced or, where no other part shows them, changed, and numbers
         that they have changed, such as the counter of a scheduler, except those of modules. Paths of the
         first call are always returned.
         """
@@ -384,10 +384,10 @@ class Snapshot:
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
                 name, kept = joined(path, key), before.get(key)
-                counter = type(item) is int and id(container) not in tables
-                equal = item is kept or (counter and type(kept) is int and item == kept)
+                number = type(item) in (int, float) and id(container) not in tables
+                equal = item is kept or (number and type(kept) is type(item) and item == kept)
                 shown = not equal or (name in first and name not in found)
-                if shown and (counter or isinstance(item, torch.Tensor)):
+                if shown and (number or isinstance(item, torch.Tensor)):
                     found[name] = (self._copies.get(name, kept), item)
         return found
 
@@ -585,6 +585,7 @@ class Snapshot:
         self.tensors[path] = tensor
         if tensor.requires_grad and tensor.is_leaf:
             self.trained.add(path)
+        if path in self.trained and not path.startswith(PARAMETER):
             hooks = ((name, getattr(tensor, name) or {}) for name in _TENSOR_HOOKS)
             self._tensor_hooks += [(tensor, name, dict(table)) for name, table in hooks]
 

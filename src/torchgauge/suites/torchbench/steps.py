@@ -213,6 +213,11 @@ class Instance:
         self.snapshot.restore()
         self.current = self.module
 
+    def renew(self) -> None:
+        """Let the next step place its module again, without hooks that came with the last one."""
+        self.snapshot.restore_hooks()
+        self.current = self
+
     @contextmanager
     def returned(self) -> Iterator[list[Any]]:
         """Yield a list of what ``train()`` returns in this context, because ``invoke()`` discards it.
@@ -297,11 +302,12 @@ class InvokeSteps:
     def observe(self, subject: Any) -> dict[str, Any]:
         """Return what one seeded step returns or, in training, the state that it leaves.
 
-        It begins from the remembered state, or from the one that earlier steps of ``subject.leader`` leave,
-        which round as usual. Each of several steps draws other random numbers. What is no gradient and no
-        moment of an optimizer is shown by its change in this step. The caller compares and restores the state
-        that the step changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for
-        a step that changes nothing.
+        It begins from the remembered state. If ``subject.earlier`` is set, as many steps of
+        ``subject.leader`` run first, with the usual rounding; each step draws other random numbers.
+        Gradients, numbers and the state of optimizers are returned as values, weights, buffers and other
+        tensors as their change in this step. The caller compares and restores the state that the step
+        changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for a step that
+        changes nothing.
         """
         instance = self._instance(subject)
         run, former = self.step(subject), dict[str, torch.Tensor]()
@@ -311,6 +317,7 @@ class InvokeSteps:
             with _disable_current_modes():
                 for _ in range(subject.earlier):
                     step()
+            instance.renew()
             former = instance.snapshot.values()
         seed_all(dataclasses.replace(subject, seed=subject.seed + subject.earlier))
         whole = isinstance(instance.module, WholeStep)
