@@ -269,7 +269,8 @@ class EagerResults:
     nothing, and is the last one. ``exact()`` returns the float64 result, or None if there is none. If an
     exception or :data:`PATIENCE_S` ended the runs, ``stopped_by`` says so. With ``each``, runs must explain
     the largest difference too: one wrong element of many hardly changes the other numbers. ``near`` is the
-    largest relative distance from a result without float64 that runs need not explain.
+    largest relative distance from a result without float64 that runs need not explain. Runs explain
+    ``slack`` times as much as otherwise.
     """
 
     def __init__(
@@ -278,8 +279,10 @@ class EagerResults:
         base: Observation,
         exact: Callable[[], Observation | None] = lambda: None,
         near: float = NEAR,
+        slack: float = 1.0,
     ) -> None:
         self.run, self.base, self._exact, self.each, self.near = run, base, exact, False, near
+        self.slack = slack
         self.count, self.spent, self.runs_more, self.stopped_by = 0, 0.0, True, ""
         self.sizes: dict[str, torch.Tensor] = {}
         self.parts: dict[str, list[Any]] = {}
@@ -386,7 +389,7 @@ class EagerResults:
         elif not isinstance(other, torch.Tensor) or base.shape != other.shape:
             self.loose.add(path)
         elif base.is_floating_point() or base.is_complex():
-            sizes = SWAYS / times_of(self.count) * self._sizes(path, base, other)
+            sizes = self.slack * SWAYS / times_of(self.count) * self._sizes(path, base, other)
             self.sizes[path] = torch.maximum(self.sizes.get(path, sizes), sizes)
         else:
             self._move(path, base, other, self.count)
