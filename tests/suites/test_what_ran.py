@@ -219,6 +219,15 @@ def test_code_that_is_wrong_from_a_step_on_that_no_block_reaches_is_found(
     assert row["reason"].endswith(" (step 42)"), row
 
 
+def test_later_steps_of_a_method_that_is_compiled_whole_are_compared(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """Eager's observed step runs upstream's method after compiled steps of it."""
+    (row,) = run("training", "lennard_jones", "faithful").values()
+    assert row["status"] == "pass", row
+    assert json.loads(row["facts"])["timed_results"] > 1, row
+
+
 def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[..., dict[str, Any]]) -> None:
     """It moves by a thousandth of its size, and by 4 % more than in eager.
 

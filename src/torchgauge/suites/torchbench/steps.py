@@ -216,7 +216,7 @@ class Instance:
     def renew(self) -> None:
         """Let the next step place its module again, without hooks that came with the last one."""
         self.snapshot.restore_hooks()
-        self.current = self
+        self.current = None
 
     @contextmanager
     def returned(self) -> Iterator[list[Any]]:
@@ -237,7 +237,8 @@ class Instance:
 
     def invoke(self, call: Any) -> Any:
         """Run upstream's step with ``call`` in the place of the module."""
-        if isinstance(self.module, WholeStep) and call is not self.module:
+        whole = isinstance(self.module, WholeStep)
+        if whole and call is not self.module:
             # upstream compiles the method; __call__ of a compiled module takes 6 us more than its forward()
             method = call.forward if isinstance(call, torch.nn.Module) else call
             setattr(self.model, self.module.test, method)
@@ -245,7 +246,7 @@ class Instance:
                 return self.model.invoke()
             finally:  # an attribute that stays would be state of the model that the step writes
                 delattr(self.model, self.module.test)
-        if call is not (self.module if self.current is None else self.current):
+        if not whole and call is not self.current:
             try:
                 self.model.set_module(call if isinstance(call, torch.nn.Module) else Called(call))
             except NotImplementedError as error:
