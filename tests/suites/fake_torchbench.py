@@ -227,6 +227,9 @@ class Net(torch.nn.Linear):
 )
 """Source of a linear model with the ``state`` and the rest of the ``forward`` pass of a test."""
 
+PLAIN_LINEAR = LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n")
+"""Source of a linear model without state."""
+
 KEPT_MASK = """
 
 @torch.library.custom_op("kept_by_a_runtime::mask", mutates_args=())
@@ -693,7 +696,7 @@ class Wrapping(torch.optim.Optimizer):
 """,
     ),
     **{
-        name: LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n") + more
+        name: PLAIN_LINEAR + more
         for name, more in (
             ("hooks_its_gradients", HOOKS),
             ("steps_in_backward", STEPS_IN_BACKWARD),
@@ -701,8 +704,7 @@ class Wrapping(torch.optim.Optimizer):
         )
     },
     **{
-        name: LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n")
-        + AVERAGES.format(trained=trained, share=share, last=last)
+        name: PLAIN_LINEAR + AVERAGES.format(trained=trained, share=share, last=last)
         for name, trained, share, last in (
             ("averages_slightly_off", False, 0.0052, 0.5),
             ("moves_its_target_slightly_off", True, 0.0052, 0.5),

@@ -80,9 +80,10 @@ def change(former: Any, present: Any) -> Any:
     for one in (former, present):
         if not isinstance(one, torch.Tensor) or one.layout is not torch.strided or one.is_nested:
             return present
+    if former.shape != present.shape or former.dtype != present.dtype:
+        return present
     inexact = present.is_floating_point() or present.is_complex()
-    alike = former.shape == present.shape and former.dtype == present.dtype
-    if not alike or not inexact or present.element_size() == 1 or present.dtype is torch.complex32:
+    if not inexact or present.element_size() == 1 or present.dtype is torch.complex32:
         return present
     before, now = former.detach().to(present.device), present.detach()
     moved = now - before

@@ -189,9 +189,10 @@ class _Judge:
                 verdict.ties[path] = int(differs.sum())
             else:
                 one, other = (leaf[differs][0].item() for leaf in (found, expected))
-                more = f" in {counted(int(differs.sum()), 'element')}" if expected.numel() > 1 else ""
+                places = f" in {counted(int(differs.sum()), 'element')}" if expected.numel() > 1 else ""
                 verdict.fail(
-                    Cause.TOLERANCE, f"{path}: {expected.dtype} values differ{more}: {one} instead of {other}"
+                    Cause.TOLERANCE,
+                    f"{path}: {expected.dtype} values differ{places}: {one} instead of {other}",
                 )
 
     def _compare_inexact(

@@ -407,7 +407,7 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
 
 
 def kind_of(path: str) -> str:
-    """What a tensor is one of: ``iteration0.grad`` for ``iteration0.grad.head.weight``.
+    """Return the kind of a tensor, such as ``iteration0.grad`` for ``iteration0.grad.head.weight``.
 
     The kind of what a TorchBench step writes has a third part, an attribute of upstream's object: a replay
     buffer moves more than a target network.

@@ -63,9 +63,9 @@ class Observer:
         self.leader: Callable[..., Any] | None = None
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
-        copies = subject.built.copies(subject) if subject.built is not None else None
-        wrappable = getattr(subject.built, "wrappable", True)
-        owner = subject.built.owner(subject) if subject.built is not None else None
+        built = subject.built
+        copies, owner = (None, None) if built is None else (built.copies(subject), built.owner(subject))
+        wrappable = getattr(built, "wrappable", True)
         snapshot = partial(Snapshot, self._live, subject.module, weights=weights, copies=copies, owner=owner)
         self._snapshot = snapshot()
         if wrappable and self._snapshot.fill_optimizers(self._forward):
@@ -249,18 +249,20 @@ class Observer:
     def complete(self, first: Observation, second: Observation) -> tuple[Observation, Observation]:
         """Return both, each with the old values of paths that only the other has, without unsettled ones.
 
-        The move of a weight that only one moves is 0 in the other. It is left out of both if it is rounding.
+        If only one has moved a weight, the other gets a move of 0, or neither has it if the move is rounding.
         """
-        both = {**first, **second}
-        moves = {path for path in first.keys() ^ second.keys() if path.startswith(MOVE)}
-        values = {path: path.replace(MOVE, f"{AFTER}.{PARAMETER}", 1) for path in moves}
-        slight = {path for path, name in values.items() if near(self._before.get(name), both.get(name))}
         one, other = self._completed(first, second), self._completed(second, first)
-        for run in (one, other):
-            for path in moves:
-                run.setdefault(path, torch.zeros_like(both[path]))
-                if path in slight:
-                    del run[path]
+        both = {**one, **other}
+        for path in one.keys() ^ other.keys():
+            if not path.startswith(MOVE):
+                continue
+            value = path.replace(MOVE, f"{AFTER}.{PARAMETER}", 1)
+            slight = near(self._before.get(value), both.get(value))
+            for run in (one, other):
+                if slight:
+                    run.pop(path, None)
+                else:
+                    run.setdefault(path, torch.zeros_like(both[path]))
         return one, other
 
     def _completed(self, run: Observation, other: Observation) -> Observation:
@@ -289,11 +291,13 @@ class Observer:
         trains = bool(self._moving) or any(path.startswith(PARAMETER) for path in self._changing)
         self.stateful = bool(self._changing) and not trains
         self._snapshot.narrow(self._changing)
-        pairs = [pair for run in runs for pair in run.items()]
-        numbers = {
-            path for path, leaf in pairs if path.startswith(WRITTEN) and isinstance(leaf, (int, float))
+        paths = {
+            path
+            for run in runs
+            for path, leaf in run.items()
+            if path.startswith(STATE) or (path.startswith(WRITTEN) and isinstance(leaf, (int, float)))
         }
-        for path in {path for path, _ in pairs if path.startswith(STATE)} | numbers:
+        for path in paths:
             values = [run.get(path) for run in runs]
             if not all(same_bits(values[0], value) for value in values[1:]):
                 self._unsettled.add(path)

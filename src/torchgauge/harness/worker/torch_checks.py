@@ -91,8 +91,10 @@ EXACT = 100.0
 SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
 LATER = 3.0
-"""Observations of a later step need at most so many times the memory of eager's first observation. Rounding
-explains so many times as much: in one of many steps, it may turn a ReLU that it turns in no other run.
+"""Observations of a later step need at most so many times the memory of eager's first observation."""
+SLACK = 3.0
+"""Rounding explains so many times as much in a later step: in one of many steps, compiled code may turn a
+ReLU that no eager run with other rounding turns.
 """
 COMPARED = "compared_elements"
 """The fact that says how many numbers and texts of a run were compared."""
@@ -600,7 +602,7 @@ class TorchChecks:
             return None if self.random else self.reference.fp64
 
         if self.observer.earlier:
-            return EagerResults(run, self.observer.observe(), slack=LATER)
+            return EagerResults(run, self.observer.observe(), slack=SLACK)
         here = host is None or self._on_host()  # another device may round more, as with TF32
         near = TIGHT if here and self.workload.dtype in FULL_PRECISION else NEAR
         made = EagerResults(run, host or self.eager, exact, near)

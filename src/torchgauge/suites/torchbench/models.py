@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FLOAT32 = ("float32", AUTOCAST)
 _ENV_CHECK = "torchbenchmark.util.env_check"
 UNLISTED = "torchgauge has no data for this model"
-"""Fact of the row of a model that only the checkout has. In float32, its own steps run, as upstream's do."""
+"""Fact of the row of a model that only the checkout has: in float32, a step is upstream's own."""
 
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
@@ -220,7 +220,7 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
     default = "invoke" if unlisted and float32 else "module"
     if not training and recipe.get("eval_step", default) == "module":
         if unlisted:
-            built.facts["data"] += ": a step calls its module, and eval() only in float32"
+            built.facts["data"] += f": in {upstream.workload.dtype}, a step calls its module, not its eval()"
         built.module.eval()
         built.steps = ModuleSteps(facts)
         if beyond:

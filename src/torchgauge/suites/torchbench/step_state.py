@@ -200,7 +200,7 @@ class Snapshot:
         self._versions[path] = _version(tensor)
 
     def restore_hooks(self) -> None:
-        """Remove later hooks of the trainable tensors of upstream's object: they may come with a module."""
+        """Remove the hooks that trainable tensors got later: they may come with a compiled module."""
         for tensor, name, kept in self._tensor_hooks:
             table = getattr(tensor, name)
             if table is not None and table.keys() != kept.keys():
@@ -354,8 +354,8 @@ class Snapshot:
             self._followers = {path for path, one in others if not torch.equal(one, self._copies[path])}
             self._written_first = {*self._written()}
 
-        def moves(pairs: Iterable[tuple[str, tuple[Any, Any]]]) -> dict[str, Any]:
-            return {path: _moved(former.get(path, kept), now) for path, (kept, now) in pairs}
+        def moves(values: Iterable[tuple[str, tuple[Any, Any]]]) -> dict[str, Any]:
+            return {path: _moved(former.get(path, kept), now) for path, (kept, now) in values}
 
         live = {path: (self._copies[path], one) for path, one in self.tensors.items()}
         trained = (path for path, _ in self.parameters() if path not in self._followers)
@@ -374,7 +374,7 @@ class Snapshot:
         """
         compared = (self.trained - self._followers) | self.buffers
         first = self._written_first or set()
-        found: dict[str, tuple[Any, Any]] = {
+        written: dict[str, tuple[Any, Any]] = {
             path: (self._copies[path], one)
             for path, one in self.tensors.items()
             if path not in compared and (path in first or not torch.equal(one, self._copies[path]))
@@ -386,10 +386,10 @@ class Snapshot:
                 name, kept = joined(path, key), before.get(key)
                 number = type(item) in (int, float) and id(container) not in tables
                 equal = item is kept or (number and type(kept) is type(item) and item == kept)
-                shown = not equal or (name in first and name not in found)
+                shown = not equal or (name in first and name not in written)
                 if shown and (number or isinstance(item, torch.Tensor)):
-                    found[name] = (self._copies.get(name, kept), item)
-        return found
+                    written[name] = (self._copies.get(name, kept), item)
+        return written
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
@@ -585,9 +585,9 @@ class Snapshot:
         self.tensors[path] = tensor
         if tensor.requires_grad and tensor.is_leaf:
             self.trained.add(path)
-        if path in self.trained and not path.startswith(PARAMETER):
-            hooks = ((name, getattr(tensor, name) or {}) for name in _TENSOR_HOOKS)
-            self._tensor_hooks += [(tensor, name, dict(table)) for name, table in hooks]
+            if not path.startswith(PARAMETER):  # upstream's object; elsewhere a back end may add hooks
+                hooks = ((name, getattr(tensor, name) or {}) for name in _TENSOR_HOOKS)
+                self._tensor_hooks += [(tensor, name, dict(table)) for name, table in hooks]
 
 
 def _moved(former: Any, present: Any) -> Any:
