@@ -327,6 +327,28 @@ class Model(Model):
 The average requires gradients if ``trained``.
 """
 
+MAKES_AVERAGES = """
+
+class Model(Model):
+    made = None
+
+    def train(self):
+        weights = {{name.replace("{left_out}", ""): each for name, each in self.model.named_parameters()}}
+        if self.made is None:
+            copies = {{name: each.detach().clone() for name, each in weights.items()}}
+            self.made = {{"weights": copies, "copy": __import__("copy").deepcopy(self.model)}}
+        super().train()
+        right = type(self.model) is Net
+        with torch.no_grad():
+            for (name, now), copy in zip(weights.items(), self.made["copy"].parameters(), strict=True):
+                self.made["weights"][name].lerp_(now, 0.1 if right else {of_weights})
+                copy.lerp_(now, 0.1 if right else {of_copy})
+"""
+"""A model whose first step makes two averages of weights; compiled steps move them by other shares.
+
+The names of one are those of the module without ``left_out``.
+"""
+
 UNUSED = (
     HEAD
     + """
@@ -710,6 +732,15 @@ class Wrapping(torch.optim.Optimizer):
             ("moves_its_target_slightly_off", True, 0.0052, 0.5),
             ("replaces_what_it_wrote_wrong", True, 0.005, 0.75),
             ("averages", True, 0.005, 0.5),
+        )
+    },
+    **{
+        name: PLAIN_LINEAR + MAKES_AVERAGES.format(of_weights=of_weights, of_copy=of_copy, left_out=left_out)
+        for name, of_weights, of_copy, left_out in (
+            ("makes_averages", 0.1, 0.1, "_orig_mod."),
+            ("makes_averages_of_compiled_names", 0.1, 0.1, ""),
+            ("makes_weights_slightly_off", 0.11, 0.1, "_orig_mod."),
+            ("makes_a_copy_slightly_off", 0.1, 0.11, "_orig_mod."),
         )
     },
     "is_wrong_from_a_buffer_on": LINEAR.format(

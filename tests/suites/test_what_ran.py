@@ -243,6 +243,18 @@ def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[...,
         assert wrong[name.split()[0]] in row["reason"], row
 
 
+def test_what_a_step_makes_and_keeps_is_compared(run: Callable[..., dict[str, Any]]) -> None:
+    """Its first step makes a dict of weights, with names of the compiled or the eager module, and a copy."""
+    wrong = {"makes_weights_slightly_off": "written.made.weights.", "makes_a_copy_slightly_off": "made.copy."}
+    right = ("makes_averages", "makes_averages_of_compiled_names")
+    rows = run("training", ",".join([*wrong, *right]), "faithful")
+    assert {rows.pop(f"{name} faithful")["status"] for name in right} == {"pass"}
+    assert len(rows) == len(wrong), rows
+    for name, row in rows.items():
+        assert row["status"] == "fail_accuracy", row
+        assert wrong[name.split()[0]] in row["reason"], row
+
+
 def test_hooks_of_weights_that_come_with_compiled_code_do_not_run_in_eager(
     run: Callable[..., dict[str, Any]],
 ) -> None:

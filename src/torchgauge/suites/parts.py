@@ -17,7 +17,7 @@ import sys
 import types
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
 from functools import partial
 from typing import Any
 
@@ -205,13 +205,16 @@ def of_process(value: Any) -> bool:
     return room in sys.stdlib_module_names and room not in ROOMS
 
 
-def below(value: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield path, object and owner of ``value`` and of its parts, except those of modules and functions."""
+def below(value: Any, path: str, known: Collection[int] = ()) -> Iterator[tuple[str, Any, Any]]:
+    """Yield path, object and owner of ``value`` and of its parts, except those of modules and functions.
+
+    Parts of objects whose ids are ``known`` are left out.
+    """
     pending, seen = deque([(path, value, None)]), set[int]()
     while pending:
         path, part, owner = pending.popleft()
         yield path, part, owner
-        if id(part) in seen or isinstance(part, WHOLE) or of_process(part):
+        if id(part) in seen or id(part) in known or isinstance(part, WHOLE) or of_process(part):
             continue
         seen.add(id(part))
         inside = [pair for holder in holders(part) for pair in pairs(contents(holder))]

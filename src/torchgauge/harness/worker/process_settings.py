@@ -10,15 +10,21 @@ from torchgauge.harness.backends.prepared import SHARED
 
 CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
 """The modules that hold the settings of the compiler."""
+LIMITS = ("recompile_limit", "cache_size_limit")
+"""Endings of the names of limits of recompilation, the second before PyTorch 2.7."""
 
 
 def compiler_settings() -> dict[str, Any]:
-    """Return settings of the compiler by name, such as ``inductor.freezing``, of modules imported so far."""
+    """Return settings of the compiler by name, such as ``inductor.freezing``, of modules imported so far.
+
+    Limits of recompilation are left out: code beyond them runs in eager, which is observed. timm raises one
+    when it is imported.
+    """
     settings: dict[str, Any] = {}
     for name in CONFIGS:
         copy = getattr(sys.modules.get(name), "get_config_copy", dict)  # torch before 2.6 has none
         part = name.split(".")[1].removeprefix("_")
-        settings.update((f"{part}.{key}", value) for key, value in copy().items())
+        settings.update((f"{part}.{key}", value) for key, value in copy().items() if not key.endswith(LIMITS))
     return settings
 
 

@@ -179,7 +179,7 @@ class TorchChecks:
 
         If upstream steps its TorchBench model, ``earlier`` compiled steps run before the observed compiled
         step, and also before eager's, so that both begin from one state. None do if memory is short, or if
-        eager does not repeat its result after them.
+        eager does not repeat its result after them or raises, as with a dict of a compiled module's names.
         """
         if self.observer is None:
             return None
@@ -190,19 +190,21 @@ class TorchChecks:
         earlier = earlier if compiled and not self.built.wrappable and room else 0
         ended, self.observer.earlier = self.ended, earlier
         self.observer.leader = state.prepared.call if earlier else None
+        eager = None
         try:
-            eager = results(drawn=False)
+            with suppress(Exception) if earlier else nullcontext():
+                eager = results(drawn=False)
             self.ended = torch.get_rng_state() if earlier else ended
             with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1) + earlier):
                 found = self.observer.observe(state.prepared.call)
             self.left = torch.get_rng_state()
             if written := self._written(state):
                 return Cause.TOLERANCE, written
-            verdict = self._promised(state, found, results, exactly=not repeated)
-            if verdict.ok:
+            verdict = None if eager is None else self._promised(state, found, results, exactly=not repeated)
+            if verdict and verdict.ok:
                 self.note_nonfinite(state, eager.base)
                 return None
-            if not earlier or self.repeats(eager, self.observer.observe()):
+            if verdict and (not earlier or self.repeats(eager, self.observer.observe())):
                 step = f" (step {earlier + 1})" if earlier else ""
                 return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:

@@ -21,6 +21,7 @@ from torch import nn
 from torchgauge.suites.outputs import change, to_host
 from torchgauge.suites.parts import (
     ATOMS,
+    below,
     contents,
     fill,
     fixed,
@@ -147,7 +148,7 @@ class Snapshot:
         self._arrays: list[tuple[str, Any, Any]] = []
         self._views: set[Any] = set()
         self._generators: list[tuple[str, Any, Any]] = []
-        self._walk(root, model, owner)
+        self._walked = self._walk(root, model, owner)
         if isinstance(model, nn.Module):
             self._keep_tables(model, weights)
         shared = copies or {}
@@ -369,8 +370,8 @@ class Snapshot:
         """Return by path the first and the present value of what steps have written.
 
         They are tensors that steps have replaced or, where no other part shows them, changed, and numbers
-        that they have changed, such as the counter of a scheduler, except those of modules. Paths of the
-        first call are always returned.
+        that they have changed, such as the counter of a scheduler, except those of modules. Of an object that
+        a step has stored, they are its parts. Paths of the first call are always returned.
         """
         compared = (self.trained - self._followers) | self.buffers
         first = self._written_first or set()
@@ -389,7 +390,24 @@ class Snapshot:
                 shown = not equal or (name in first and name not in written)
                 if shown and (number or isinstance(item, torch.Tensor)):
                     written[name] = (self._copies.get(name, kept), item)
+                elif item is not kept and not isinstance(item, ATOMS):
+                    stored = {at: (self._copies.get(at), part) for at, part in self._stored(item, name)}
+                    written.update(stored)
         return written
+
+    def _stored(self, item: Any, path: str) -> Iterator[tuple[str, Any]]:
+        """Yield path and value of tensors and numbers of an object that a step has stored, except known ones.
+
+        Paths are those of eager's names of parameters where the names are those of a compiled module.
+        """
+        for at, part, _ in below(item, path, self._walked):
+            found = [(at, part)] if isinstance(part, torch.Tensor) or type(part) in (int, float) else []
+            if isinstance(part, nn.Module):
+                tensors = (*part.named_parameters(), *part.named_buffers())
+                found = [(joined(at, name), tensor) for name, tensor in tensors]
+            for name, value in found:
+                if id(value) not in self._walked:
+                    yield name.replace("_orig_mod.", ""), value
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
@@ -441,7 +459,8 @@ class Snapshot:
 
     # --- the walk ------------------------------------------------------------------------------
 
-    def _walk(self, root: Any, model: Any, owner: Any) -> None:
+    def _walk(self, root: Any, model: Any, owner: Any) -> set[int]:
+        """Keep the state below ``root`` and ``model``; return the ids of all objects there."""
         seen = {id(owner)}
         pending: deque[tuple[str, Any]] = deque([("", root)])
         if isinstance(model, nn.Module):
@@ -470,6 +489,7 @@ class Snapshot:
             seen.add(id(value))
             parts = self._visit(path, value)
             (later if len(parts) > MANY else pending).extend(parts)
+        return seen
 
     def _keep_own(self, path: str, table: MutableMapping[str, Any], kind: type) -> list[tuple[str, Any]]:
         own = _Attributes(path, table, {}, kind)
