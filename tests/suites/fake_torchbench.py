@@ -303,7 +303,7 @@ class Model(Model):
         del self.model
         self.agent.average.load_state_dict(self.agent.net.state_dict())
         self.agent.average.requires_grad_({trained})
-        self.last = torch.ones(3)
+        self.last, self.array = torch.ones(3), __import__("numpy").ones(3)
 
     def get_module(self):
         return self.agent.net, self.example_inputs
@@ -318,11 +318,12 @@ class Model(Model):
         right = self.agent.net is self.kept[0]
         self.last.mul_(0.5 if right else {last})
         self.last = self.last + 1.0
+        self.array += self.array if right else {array} * self.array
         with torch.no_grad():
             for mean, now in zip(self.agent.average.parameters(), self.kept[0].parameters(), strict=True):
                 mean.lerp_(now, 0.005 if right else {share})
 """
-"""An agent whose compiled step moves an average by another ``share``, or ``last`` by another factor.
+"""An agent whose compiled step moves an average by another ``share``, or two attributes by other factors.
 
 The average requires gradients if ``trained``.
 """
@@ -726,12 +727,13 @@ class Wrapping(torch.optim.Optimizer):
         )
     },
     **{
-        name: PLAIN_LINEAR + AVERAGES.format(trained=trained, share=share, last=last)
-        for name, trained, share, last in (
-            ("averages_slightly_off", False, 0.0052, 0.5),
-            ("moves_its_target_slightly_off", True, 0.0052, 0.5),
-            ("replaces_what_it_wrote_wrong", True, 0.005, 0.75),
-            ("averages", True, 0.005, 0.5),
+        name: PLAIN_LINEAR + AVERAGES.format(trained=trained, share=share, last=last, array=array)
+        for name, trained, share, last, array in (
+            ("averages_slightly_off", False, 0.0052, 0.5, 1.0),
+            ("moves_its_target_slightly_off", True, 0.0052, 0.5, 1.0),
+            ("replaces_what_it_wrote_wrong", True, 0.005, 0.75, 1.0),
+            ("doubles_an_array_slightly_off", True, 0.005, 0.5, 1.1),
+            ("averages", True, 0.005, 0.5, 1.0),
         )
     },
     **{

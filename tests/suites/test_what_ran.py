@@ -231,10 +231,11 @@ def test_later_steps_of_a_method_that_is_compiled_whole_are_compared(
 def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[..., dict[str, Any]]) -> None:
     """It moves by a thousandth of its size, and by 4 % more than in eager.
 
-    Wrong values of a tensor that the step replaces afterwards are found too.
+    Wrong values of an array, and of a tensor that the step replaces afterwards, are found too.
     """
     wrong = dict.fromkeys(("averages_slightly_off", "moves_its_target_slightly_off"), ".agent.average.")
     wrong["replaces_what_it_wrote_wrong"] = "state.written.last"
+    wrong["doubles_an_array_slightly_off"] = "state.written.array"
     rows = run("training", ",".join([*wrong, "averages"]), "faithful")
     assert rows.pop("averages faithful")["status"] == "pass"
     assert len(rows) == len(wrong), rows

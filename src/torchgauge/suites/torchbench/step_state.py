@@ -39,6 +39,8 @@ from torchgauge.suites.suite import HOST
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 MAX_ARRAY_BYTES = 1 << 28
 """Of a larger array its first rows are kept: a replay buffer with room for days is filled from its start."""
+MAX_COMPARED = 1 << 16
+"""Maximum number of elements of an array that is compared: a replay buffer has more."""
 MAX_MOMENT = 1 << 20
 """Maximum number of elements that are compared of a tensor in an optimizer; gradients are compared whole."""
 ROUNDING = 4.0
@@ -369,17 +371,21 @@ class Snapshot:
     def _written(self) -> dict[str, tuple[Any, Any]]:
         """Return by path the first and the present value of what steps have written.
 
-        They are tensors that steps have replaced or, where no other part shows them, changed, and numbers
-        that they have changed, such as the counter of a scheduler, except those of modules. Of an object that
-        a step has stored, they are its parts. Paths of the first call are always returned.
+        They are tensors that steps have replaced or, where no other part shows them, changed, and arrays and
+        numbers that they have changed, such as the counter of a scheduler, except numbers of modules. Of an
+        object that a step has stored, they are its parts. Paths of the first call are always returned.
         """
-        compared = (self.trained - self._followers) | self.buffers
+        elsewhere = (self.trained - self._followers) | self.buffers
         first = self._written_first or set()
         written: dict[str, tuple[Any, Any]] = {
             path: (self._copies[path], one)
             for path, one in self.tensors.items()
-            if path not in compared and (path in first or not torch.equal(one, self._copies[path]))
+            if path not in elsewhere and (path in first or not torch.equal(one, self._copies[path]))
         }
+        for path, former, array in self._arrays:
+            compared = former.size <= MAX_COMPARED and former.dtype.kind in "biufc"
+            if compared and (path in first or not (former == array).all()):
+                written[path] = (torch.from_numpy(former), torch.from_numpy(array.copy()))
         tables = {id(vars(module)) for module in self.modules}
         for path, container, values in self._containers:
             before = dict(pairs(values))
@@ -401,13 +407,15 @@ class Snapshot:
         Paths are those of eager's names of parameters where the names are those of a compiled module.
         """
         for at, part, _ in below(item, path, self._walked):
-            found = [(at, part)] if isinstance(part, torch.Tensor) or type(part) in (int, float) else []
+            if type(part) in (int, float):
+                yield at, part
+            tensors = [(at, part)] if isinstance(part, torch.Tensor) else []
             if isinstance(part, nn.Module):
-                tensors = (*part.named_parameters(), *part.named_buffers())
-                found = [(joined(at, name), tensor) for name, tensor in tensors]
-            for name, value in found:
-                if id(value) not in self._walked:
-                    yield name.replace("_orig_mod.", ""), value
+                named = (*part.named_parameters(), *part.named_buffers())
+                tensors = [(joined(at, name), tensor) for name, tensor in named]
+            for name, tensor in tensors:
+                if id(tensor) not in self._walked:
+                    yield name.replace("_orig_mod.", ""), tensor
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
