@@ -293,6 +293,20 @@ class Model(Model):
 """
 """A model that runs its module in the first step of inference only."""
 
+COUNTS_IN_EVAL = """
+
+class Model(Model):
+    seen = None
+
+    def eval(self):
+        counts = self.seen or {"rows": 0}
+        rows = len(self.example_inputs[0])
+        counts["rows"] += rows if type(self.model) is Net else rows + 1
+        self.seen = counts
+        return super().eval()
+"""
+"""A model whose ``eval()`` counts rows in a dict of its first step, and wrong ones if compiled."""
+
 AVERAGES = """
 
 class Model(Model):
@@ -724,6 +738,7 @@ class Wrapping(torch.optim.Optimizer):
             ("hooks_its_gradients", HOOKS),
             ("steps_in_backward", STEPS_IN_BACKWARD),
             ("caches_its_result", CACHES_ITS_RESULT),
+            ("counts_in_eval", COUNTS_IN_EVAL),
         )
     },
     **{

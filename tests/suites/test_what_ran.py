@@ -274,6 +274,13 @@ def test_the_eval_of_a_model_without_data_is_stepped(run: Callable[..., dict[str
     assert "steps entered the code of faithful" in row["reason"], row
 
 
+def test_what_an_eval_of_upstream_writes_is_compared(run: Callable[..., dict[str, Any]]) -> None:
+    """The outputs are right, and a counter in upstream's object is not."""
+    (row,) = run("inference", "counts_in_eval", "faithful").values()
+    assert row["status"] == "fail_accuracy", row
+    assert row["reason"].startswith("state.written.seen.rows: 2 instead of 1"), row
+
+
 def test_code_that_is_right_in_each_first_step_only_is_found(run: Callable[..., dict[str, Any]]) -> None:
     """The runtime packs the weight again if it was restored, and not after its own step."""
     (row,) = run("training", "keeps_a_weight_packed", "faithful").values()

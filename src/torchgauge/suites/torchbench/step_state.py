@@ -348,25 +348,29 @@ class Snapshot:
         """Return, by kind and path, what has changed since ``former``, or since the snapshot.
 
         They are the changes, on the host, of tensors that are trained, of buffers, and of what steps have
-        written otherwise. The last contain trainable tensors that eager's first step moved without a
-        gradient, such as a target network; ``graded`` holds the paths of tensors with a gradient. Numbers,
-        and tensors of another shape, are returned as they are.
+        written otherwise (:meth:`written_since`).
+        """
+        written = self.written_since(former, graded)
+        live = {path: (self._copies[path], one) for path, one in self.tensors.items()}
+        trained = (path for path, _ in self.parameters() if path not in self._followers)
+        return {
+            "update": _moves(former, ((path, live[path]) for path in trained)),
+            "buffer": _moves(former, ((path, live[path]) for path in sorted(self.buffers & live.keys()))),
+            "written": written,
+        }
+
+    def written_since(self, former: Mapping[str, Any], graded: Collection[str] = ()) -> dict[str, Any]:
+        """Return by path what steps have written since ``former``, or since the snapshot, as changes.
+
+        It contains trainable tensors that eager's first step moved without a gradient, such as a target
+        network; ``graded`` holds the paths of tensors with a gradient. Numbers, and tensors of another shape,
+        are returned as they are.
         """
         if self._written_first is None:  # after a step of eager
             others = ((path, one) for path, one in self.parameters() if path not in graded)
             self._followers = {path for path, one in others if not torch.equal(one, self._copies[path])}
             self._written_first = {*self._written()}
-
-        def moves(values: Iterable[tuple[str, tuple[Any, Any]]]) -> dict[str, Any]:
-            return {path: _moved(former.get(path, kept), now) for path, (kept, now) in values}
-
-        live = {path: (self._copies[path], one) for path, one in self.tensors.items()}
-        trained = (path for path, _ in self.parameters() if path not in self._followers)
-        return {
-            "update": moves((path, live[path]) for path in trained),
-            "buffer": moves((path, live[path]) for path in sorted(self.buffers & live.keys())),
-            "written": moves(self._written().items()),
-        }
+        return _moves(former, self._written().items())
 
     def _written(self) -> dict[str, tuple[Any, Any]]:
         """Return by path the first and the present value of what steps have written.
@@ -618,10 +622,16 @@ class Snapshot:
                 self._tensor_hooks += [(tensor, name, dict(table)) for name, table in hooks]
 
 
-def _moved(former: Any, present: Any) -> Any:
-    """Return on the host how far a tensor has moved, or a copy of what has no distance (:func:`change`)."""
-    moved = change(former, present)
-    return to_host(moved, copy=moved is present)
+def _moves(former: Mapping[str, Any], values: Iterable[tuple[str, tuple[Any, Any]]]) -> dict[str, Any]:
+    """Return by path, on the host, how far tensors have moved, or copies of what has no distance.
+
+    ``values`` holds first and present values, ``former`` the values to start from in place of the first.
+    """
+    moves: dict[str, Any] = {}
+    for path, (first, now) in values:
+        moved = change(former.get(path, first), now)
+        moves[path] = to_host(moved, copy=moved is now)
+    return moves
 
 
 def thinned(tensor: torch.Tensor) -> torch.Tensor:

@@ -301,7 +301,7 @@ class InvokeSteps:
         return run if subject.autocast is None else lambda: _inside(subject.autocast, run)
 
     def observe(self, subject: Any) -> dict[str, Any]:
-        """Return what one seeded step returns or, in training, the state that it leaves.
+        """Return what one seeded step returns and writes or, in training, the state that it leaves.
 
         It begins from the remembered state. If ``subject.earlier`` is set, as many steps of
         ``subject.leader`` run first, with the usual rounding; each step draws other random numbers.
@@ -324,7 +324,9 @@ class InvokeSteps:
         whole = isinstance(instance.module, WholeStep)
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
             if not self.training:
-                return to_host(run())
+                shown = to_host(run())
+                written = instance.snapshot.written_since(former)
+                return shown | to_host({"written": written}, "state", copy=False)
             with instance.returned() as found:
                 run()
             problems = [each for each in found if isinstance(each, Exception)]
