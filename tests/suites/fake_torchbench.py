@@ -349,11 +349,13 @@ class Model(Model):
 
     def train(self):
         weights = {{name.replace("{left_out}", ""): each for name, each in self.model.named_parameters()}}
+        right = type(self.model) is Net
         if self.made is None:
             copies = {{name: each.detach().clone() for name, each in weights.items()}}
+            if {aliases} and not right:
+                copies["bias"] = weights["bias"].detach()
             self.made = {{"weights": copies, "copy": __import__("copy").deepcopy(self.model)}}
         super().train()
-        right = type(self.model) is Net
         with torch.no_grad():
             for (name, now), copy in zip(weights.items(), self.made["copy"].parameters(), strict=True):
                 self.made["weights"][name].lerp_(now, 0.1 if right else {of_weights})
@@ -361,7 +363,8 @@ class Model(Model):
 """
 """A model whose first step makes two averages of weights; compiled steps move them by other shares.
 
-The names of one are those of the module without ``left_out``.
+The names of one are those of the module without ``left_out``. If it ``aliases``, the compiled step makes no
+copy of the bias.
 """
 
 UNUSED = (
@@ -752,12 +755,14 @@ class Wrapping(torch.optim.Optimizer):
         )
     },
     **{
-        name: PLAIN_LINEAR + MAKES_AVERAGES.format(of_weights=of_weights, of_copy=of_copy, left_out=left_out)
-        for name, of_weights, of_copy, left_out in (
-            ("makes_averages", 0.1, 0.1, "_orig_mod."),
-            ("makes_averages_of_compiled_names", 0.1, 0.1, ""),
-            ("makes_weights_slightly_off", 0.11, 0.1, "_orig_mod."),
-            ("makes_a_copy_slightly_off", 0.1, 0.11, "_orig_mod."),
+        name: PLAIN_LINEAR
+        + MAKES_AVERAGES.format(of_weights=of_weights, of_copy=of_copy, left_out=left_out, aliases=aliases)
+        for name, of_weights, of_copy, left_out, aliases in (
+            ("makes_averages", 0.1, 0.1, "_orig_mod.", False),
+            ("makes_averages_of_compiled_names", 0.1, 0.1, "", False),
+            ("makes_weights_slightly_off", 0.11, 0.1, "_orig_mod.", False),
+            ("makes_a_copy_slightly_off", 0.1, 0.11, "_orig_mod.", False),
+            ("makes_no_copy_of_a_bias", 0.1, 0.1, "_orig_mod.", True),
         )
     },
     "is_wrong_from_a_buffer_on": LINEAR.format(

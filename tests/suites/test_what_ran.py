@@ -247,6 +247,7 @@ def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[...,
 def test_what_a_step_makes_and_keeps_is_compared(run: Callable[..., dict[str, Any]]) -> None:
     """Its first step makes a dict of weights, with names of the compiled or the eager module, and a copy."""
     wrong = {"makes_weights_slightly_off": "written.made.weights.", "makes_a_copy_slightly_off": "made.copy."}
+    wrong["makes_no_copy_of_a_bias"] = "state.written.made.weights.bias in the memory of model.bias"
     right = ("makes_averages", "makes_averages_of_compiled_names")
     rows = run("training", ",".join([*wrong, *right]), "faithful")
     assert {rows.pop(f"{name} faithful")["status"] for name in right} == {"pass"}

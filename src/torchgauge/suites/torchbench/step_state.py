@@ -408,8 +408,10 @@ class Snapshot:
     def _stored(self, item: Any, path: str) -> Iterator[tuple[str, Any]]:
         """Yield path and value of tensors and numbers of an object that a step has stored, except known ones.
 
-        Paths are those of eager's names of parameters where the names are those of a compiled module.
+        Paths are those of eager's names of parameters where the names are those of a compiled module. The
+        path of a tensor in the memory of a known one, which changes with it, names that one too.
         """
+        places = {_place(tensor): name for name, tensor in self.tensors.items()}
         for at, part, _ in below(item, path, self._walked):
             if type(part) in (int, float):
                 yield at, part
@@ -419,7 +421,8 @@ class Snapshot:
                 tensors = [(joined(at, name), tensor) for name, tensor in named]
             for name, tensor in tensors:
                 if id(tensor) not in self._walked:
-                    yield name.replace("_orig_mod.", ""), tensor
+                    known = places.get(_place(tensor)) if _place(tensor) else None
+                    yield name.replace("_orig_mod.", "") + f" in the memory of {known}" * bool(known), tensor
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
@@ -642,6 +645,12 @@ def thinned(tensor: torch.Tensor) -> torch.Tensor:
 def _hooks(path: str, owner: Any, names: Collection[str]) -> list[tuple[str, Any]]:
     """Return the hooks of a module or a tensor, which may hold state."""
     return [(joined(path, name), hook) for name in names for hook in (getattr(owner, name) or {}).values()]
+
+
+def _place(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's memory; 0 if it has none of its own."""
+    dense = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_meta
+    return int(tensor.untyped_storage().data_ptr()) if dense else 0
 
 
 def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
