@@ -40,7 +40,7 @@ KEPT = 64 << 20
 """Maximum bytes of kept results of compiled steps."""
 LEAST_S = 0.1
 """Seconds of CPU time that these first steps may always take."""
-OBSERVED, OBSERVED_S = (*range(4), 6, 11, 19, 41, 83), 3.0
+OBSERVED, OBSERVED_S = (*range(4), 6, 11, 19, 41, 83), 6.0
 """Numbers of the steps to observe if upstream steps the TorchBench model, and seconds of CPU time that these
 observations may always take. All earlier steps run before each, so that late steps take most of the time.
 """
