@@ -207,7 +207,7 @@ def test_code_that_is_wrong_for_a_later_state_is_found(run: Callable[..., dict[s
     assert len(rows) == 2, rows
     for row in rows.values():
         assert (row["status"], row["phase"]) == ("fail_accuracy", "accuracy"), row
-        assert row["reason"].endswith("(step 4)"), row
+        assert row["reason"].endswith("(seen in step 4)"), row
 
 
 def test_code_that_is_wrong_from_a_step_on_that_no_block_reaches_is_found(
@@ -216,7 +216,7 @@ def test_code_that_is_wrong_from_a_step_on_that_no_block_reaches_is_found(
     """The state is restored before each block, whose steps are the first ones, and step 21 is wrong."""
     (row,) = run("training", "is_wrong_from_a_late_step_on", "faithful").values()
     assert row["status"] == "fail_accuracy", row
-    assert row["reason"].endswith(" (step 42)"), row
+    assert row["reason"].endswith(" (seen in step 42)"), row
 
 
 def test_later_steps_of_a_method_that_is_compiled_whole_are_compared(
@@ -287,14 +287,14 @@ def test_code_that_is_right_in_each_first_step_only_is_found(run: Callable[..., 
     (row,) = run("training", "keeps_a_weight_packed", "faithful").values()
     assert row["status"] == "fail_accuracy", row
     assert row["reason"].startswith("correct before timing, wrong while timed: ")
-    assert row["reason"].endswith("(step 2)"), row
+    assert row["reason"].endswith("(seen in step 2)"), row
 
 
 def test_random_numbers_of_the_first_step_in_the_second_are_found(run: Callable[..., dict[str, Any]]) -> None:
     """Compiled code draws a mask in each step, and uses the first."""
     (row,) = run("training", "keeps_its_first_mask", "faithful").values()
     assert row["status"] == "fail_accuracy", row
-    assert row["reason"].endswith("(step 2)"), row
+    assert row["reason"].endswith("(seen in step 2)"), row
 
 
 def test_random_numbers_of_a_step_that_seeds_itself_are_no_fault(run: Callable[..., dict[str, Any]]) -> None:

@@ -225,9 +225,9 @@ class _Judge:
             verdict.rounded.append(path)
             return
         if not passed or (outlier and (eager.each or eager.refute(path, expected, found))):
-            verdict.fail(
-                Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
-            )
+            at = f"{tolerance.absolute:g}"
+            largest = f"{error:.3g}" if f"{error:.3g}" != at else f"{error:.6g}"
+            verdict.fail(Cause.TOLERANCE, f"{path}: largest error {largest} at tolerance {at}")
         # no infinity, and no square beyond float64's range
         verdict.tensors += [near for near in parts if math.isfinite(near.eager + near.result)]
 

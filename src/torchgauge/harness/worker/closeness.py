@@ -234,10 +234,10 @@ class Yardstick:
             if distance > NEAR * each.slack + each.multiplier * noise:
                 error = f"its error against float64 is {distance:.2g} times float64's RMS"
                 return f"{error}, and eager's {own:.2g} times"
-            turn = abs(each.along) / each.truth
+            slope = 1.0 + each.along / each.truth
             steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
-            if noise <= STEADY and turn > steady * each.slack:
-                return f"its slope against float64 differs from eager's by {turn:.2g}"
+            if noise <= STEADY and abs(slope - 1.0) > steady * each.slack:
+                return f"about {slope:.3g} times eager's"
         return _apart(each, AGREE * math.sqrt(each.eager) + DISCORDS * self.discord * noise * size)
 
     def is_zero(self, each: Closeness) -> bool:
@@ -256,7 +256,7 @@ class Yardstick:
         shared = self.turn.get(kind, 0.0) > (SLOPE + noise / 4) * each.slack  # correct ones have odd tensors
         if noise > STEADY or not shared or turn <= steady * each.slack:
             return ""
-        return f"its slope against eager differs from 1 by {turn:.2g}"
+        return f"about {each.slope:.3g} times eager's"
 
     def far(self, each: Closeness, near: float) -> str:
         """Return what is wrong with a tensor whose RMS distance from eager exceeds ``near`` of eager's RMS.

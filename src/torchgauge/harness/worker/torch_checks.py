@@ -205,7 +205,7 @@ class TorchChecks:
                 self.note_nonfinite(state, eager.base)
                 return None
             if verdict and (not earlier or self.repeats(eager, self.observer.observe())):
-                step = f" (step {earlier + 1})" if earlier else ""
+                step = f" (seen in step {earlier + 1})" if earlier else ""
                 return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
             self.ended, self.observer.earlier, self.observer.leader = ended, 0, None
