@@ -391,6 +391,7 @@ class Snapshot:
             if compared and (path in first or not (former == array).all()):
                 written[path] = (torch.from_numpy(former), torch.from_numpy(array.copy()))
         tables = {id(vars(module)) for module in self.modules}
+        places = {place: path for path, one in self.tensors.items() if (place := _place(one))}
         for path, container, values in self._containers:
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
@@ -401,17 +402,17 @@ class Snapshot:
                 if shown and (number or isinstance(item, torch.Tensor)):
                     written[name] = (self._copies.get(name, kept), item)
                 elif item is not kept and not isinstance(item, ATOMS):
-                    stored = {at: (self._copies.get(at), part) for at, part in self._stored(item, name)}
-                    written.update(stored)
+                    stored = self._stored(item, name, places)
+                    written.update((at, (self._copies.get(at), part)) for at, part in stored)
         return written
 
-    def _stored(self, item: Any, path: str) -> Iterator[tuple[str, Any]]:
+    def _stored(self, item: Any, path: str, places: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
         """Yield path and value of tensors and numbers of an object that a step has stored, except known ones.
 
         Paths are those of eager's names of parameters where the names are those of a compiled module. The
-        path of a tensor in the memory of a known one, which changes with it, names that one too.
+        path of a tensor in the memory of a known one, which changes with it, names that one too. ``places``
+        holds the paths of known tensors by their memory.
         """
-        places = {_place(tensor): name for name, tensor in self.tensors.items()}
         for at, part, _ in below(item, path, self._walked):
             if type(part) in (int, float):
                 yield at, part
@@ -421,8 +422,9 @@ class Snapshot:
                 tensors = [(joined(at, name), tensor) for name, tensor in named]
             for name, tensor in tensors:
                 if id(tensor) not in self._walked:
-                    known = places.get(_place(tensor)) if _place(tensor) else None
-                    yield name.replace("_orig_mod.", "") + f" in the memory of {known}" * bool(known), tensor
+                    known = places.get(_place(tensor))
+                    where = f" in the memory of {known}" if known else ""
+                    yield name.replace("_orig_mod.", "") + where, tensor
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
@@ -648,9 +650,9 @@ def _hooks(path: str, owner: Any, names: Collection[str]) -> list[tuple[str, Any
 
 
 def _place(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's memory; 0 if it has none of its own."""
-    dense = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_meta
-    return int(tensor.untyped_storage().data_ptr()) if dense else 0
+    """Return the address of a tensor's memory; 0 if it has none of its own, as in a wrapper of others."""
+    plain = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided
+    return int(tensor.untyped_storage().data_ptr()) if plain and not tensor.is_nested else 0
 
 
 def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
