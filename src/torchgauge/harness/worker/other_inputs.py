@@ -22,6 +22,7 @@ import torch
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.accuracy import LOW_PRECISION, nonfinite
+from torchgauge.harness.worker.memory import fits, tensor_bytes
 from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.harness.worker.timing import time_block
@@ -59,6 +60,8 @@ LARGE = 1.5
 """First ratio above which :data:`LONG_LEAD` replaces :data:`LEAD`: code may remember after many calls."""
 LEAST_GAIN_S = 15e-6
 """Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
+RESULTS = 4.0
+"""Results for other inputs need at most so many times the memory of eager's first observation."""
 INPUTS = ("after.args", "after.kwargs")
 """Prefixes of the paths of inputs in an observation."""
 CHANGE = re.compile(r"(iteration\d+|after)\.change\.")
@@ -304,8 +307,11 @@ class OtherInputs:
     def eager(self) -> EagerResults | None:
         """Eager's results; None unless they are finite, have changed, and are equal in two runs.
 
-        If results for larger values are not usable, or if the model refuses them, ``seed`` becomes even.
+        They are None too if memory is short. If results for larger values are not usable, or if the model
+        refuses them, ``seed`` becomes even.
         """
+        if not fits(RESULTS * tensor_bytes(self.checks.eager), self.checks.settings.memory_limit_bytes):
+            return None
         for seed in (self.seed, self.seed - 1):
             self.seed = seed
             run = partial(self.observer.observe, other=seed)

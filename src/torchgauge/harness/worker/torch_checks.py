@@ -90,7 +90,7 @@ EXACT = 100.0
 """Factor by which two float64 runs must lie nearer than the tolerance; a larger difference is random."""
 SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
-LATER = 3.0
+LATER = 4.5
 """Observations of a later step need at most so many times the memory of eager's first observation."""
 SLACK = 3.0
 """Rounding explains so many times as much in a later step: in one of many steps, compiled code may turn a
