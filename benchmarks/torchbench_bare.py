@@ -28,7 +28,7 @@ from urllib.error import URLError
 PRECISION = ["--precision", "fp32"]
 REGION = "Torch-Compiled Region"
 """The event that dynamo's frame evaluation leaves in a profile for each compiled frame that it enters."""
-WARM_STEPS, MOST_STEPS = 2, 2000
+WARM_STEPS, BLOCK_S = 2, 0.01
 OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled"}
 NO_MEMORY = "can't allocate memory"
 
@@ -166,15 +166,21 @@ def without_network(recipe: dict[str, Any]) -> None:
 
 
 def timed(step: Callable[[], Any], budget_s: float) -> list[float]:
-    """Return the seconds of each step after some warm ones, for ``budget_s`` and three steps at least."""
+    """Return the seconds of a step in each block after some warm steps, for ``budget_s``.
+
+    A block is one step or, of shorter ones, as many as take :data:`BLOCK_S`, as in torchgauge: the mean of
+    many short steps is above their median. There are three blocks at least.
+    """
     for _ in range(WARM_STEPS):
         step()
     seconds: list[float] = []
     until = time.perf_counter() + budget_s
-    while len(seconds) < MOST_STEPS and (len(seconds) < 3 or time.perf_counter() < until):
-        began = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - began)
+    while len(seconds) < 3 or time.perf_counter() < until:
+        count, began = 0, time.perf_counter()
+        while not count or time.perf_counter() - began < BLOCK_S:
+            step()
+            count += 1
+        seconds.append((time.perf_counter() - began) / count)
     return seconds
 
 
