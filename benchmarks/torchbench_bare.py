@@ -1,9 +1,10 @@
 """A model of TorchBench as upstream runs it, in a process without torchgauge; prints one JSON object.
 
 ``torchbench_against_upstream.py`` starts it and gives it the model's recipe on stdin. It builds ``Model`` as
-upstream's ``run.py`` does, calls ``invoke()``, and times further calls one by one. Where a compiler is named,
-``--part step`` compiles what ``--torchdynamo inductor`` compiles: the whole of ``eval()`` or ``train()``, or
-``forward()`` of a model in stages. ``--part module`` compiles the module alone, as torchgauge does.
+upstream's ``run.py`` does, calls ``invoke()``, and times further calls, short ones in blocks. Where a
+compiler is named, ``--part step`` compiles what ``--torchdynamo inductor`` compiles: the whole of ``eval()``
+or ``train()``, or ``forward()`` of a model in stages. ``--part module`` compiles the module alone, as
+torchgauge does.
 
 Two things are put right that would end most models before their first line, on both sides alike: two schemas
 of torchvision are defined where its compiled operators do not load, and weights and configurations of a
@@ -166,10 +167,10 @@ def without_network(recipe: dict[str, Any]) -> None:
 
 
 def timed(step: Callable[[], Any], budget_s: float) -> list[float]:
-    """Return the seconds of a step in each block after some warm steps, for ``budget_s``.
+    """Return the mean seconds of a step in each block; blocks follow warm steps and take ``budget_s`` in all.
 
     A block is one step or, of shorter ones, as many as take :data:`BLOCK_S`, as in torchgauge: the mean of
-    many short steps is above their median. There are three blocks at least.
+    short steps is above their median. There are three blocks at least.
     """
     for _ in range(WARM_STEPS):
         step()

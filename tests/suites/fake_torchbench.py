@@ -305,7 +305,7 @@ class Model(Model):
         self.seen = counts
         return super().eval()
 """
-"""A model whose ``eval()`` counts rows in a dict of its first step, and wrong ones if compiled."""
+"""A model whose ``eval()`` counts rows in a dict that its first step makes, and one too many if compiled."""
 
 AVERAGES = """
 

@@ -228,6 +228,14 @@ def test_later_steps_of_a_method_that_is_compiled_whole_are_compared(
     assert json.loads(row["facts"])["timed_results"] > 1, row
 
 
+def assert_found(rows: dict[str, Any], wrong: dict[str, str]) -> None:
+    """Assert that ``rows`` are of the models in ``wrong``, and that each reason names the path there."""
+    assert len(rows) == len(wrong), rows
+    for name, row in rows.items():
+        assert row["status"] == "fail_accuracy", row
+        assert wrong[name.split()[0]] in row["reason"], row
+
+
 def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[..., dict[str, Any]]) -> None:
     """It moves by a thousandth of its size, and by 4 % more than in eager.
 
@@ -238,23 +246,20 @@ def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[...,
     wrong["doubles_an_array_slightly_off"] = "state.written.array"
     rows = run("training", ",".join([*wrong, "averages"]), "faithful")
     assert rows.pop("averages faithful")["status"] == "pass"
-    assert len(rows) == len(wrong), rows
-    for name, row in rows.items():
-        assert row["status"] == "fail_accuracy", row
-        assert wrong[name.split()[0]] in row["reason"], row
+    assert_found(rows, wrong)
 
 
 def test_what_a_step_makes_and_keeps_is_compared(run: Callable[..., dict[str, Any]]) -> None:
-    """Its first step makes a dict of weights, with names of the compiled or the eager module, and a copy."""
+    """The first step keeps a copy of the module, and a dict of weights.
+
+    The dict has names of the eager module, or of the compiled one where the step runs that.
+    """
     wrong = {"makes_weights_slightly_off": "written.made.weights.", "makes_a_copy_slightly_off": "made.copy."}
     wrong["makes_no_copy_of_a_bias"] = "state.written.made.weights.bias in the memory of model.bias"
     right = ("makes_averages", "makes_averages_of_compiled_names")
     rows = run("training", ",".join([*wrong, *right]), "faithful")
     assert {rows.pop(f"{name} faithful")["status"] for name in right} == {"pass"}
-    assert len(rows) == len(wrong), rows
-    for name, row in rows.items():
-        assert row["status"] == "fail_accuracy", row
-        assert wrong[name.split()[0]] in row["reason"], row
+    assert_found(rows, wrong)
 
 
 def test_hooks_of_weights_that_come_with_compiled_code_do_not_run_in_eager(

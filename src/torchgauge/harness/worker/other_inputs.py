@@ -60,7 +60,7 @@ LARGE = 1.5
 """First ratio above which :data:`LONG_LEAD` replaces :data:`LEAD`: code may remember after many calls."""
 LEAST_GAIN_S = 15e-6
 """Added to the time of a repeated step: a write leaves caches that cost a step some microseconds."""
-RESULTS = 4.0
+MOST_RESULTS = 4.0
 """Results for other inputs need at most so many times the memory of eager's first observation."""
 INPUTS = ("after.args", "after.kwargs")
 """Prefixes of the paths of inputs in an observation."""
@@ -310,7 +310,7 @@ class OtherInputs:
         They are None too if memory is short. If results for larger values are not usable, or if the model
         refuses them, ``seed`` becomes even.
         """
-        if not fits(RESULTS * tensor_bytes(self.checks.eager), self.checks.settings.memory_limit_bytes):
+        if not fits(MOST_RESULTS * tensor_bytes(self.checks.eager), self.checks.settings.memory_limit_bytes):
             return None
         for seed in (self.seed, self.seed - 1):
             self.seed = seed

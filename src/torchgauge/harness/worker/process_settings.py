@@ -11,7 +11,7 @@ from torchgauge.harness.backends.prepared import SHARED
 CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
 """The modules that hold the settings of the compiler."""
 LIMITS = ("recompile_limit", "cache_size_limit")
-"""Endings of the names of limits of recompilation, the second before PyTorch 2.7."""
+"""Endings of the names of limits of recompilation, the second in older versions of PyTorch."""
 
 
 def compiler_settings() -> dict[str, Any]:

@@ -179,7 +179,8 @@ class TorchChecks:
 
         If upstream steps its TorchBench model, ``earlier`` compiled steps run before the observed compiled
         step, and also before eager's, so that both begin from one state. None do if memory is short, or if
-        eager does not repeat its result after them or raises, as with a dict of a compiled module's names.
+        eager's step does not repeat its result after them or raises: what they have stored may have the names
+        of a compiled module's parameters.
         """
         if self.observer is None:
             return None
@@ -200,13 +201,14 @@ class TorchChecks:
             self.left = torch.get_rng_state()
             if written := self._written(state):
                 return Cause.TOLERANCE, written
-            verdict = None if eager is None else self._promised(state, found, results, exactly=not repeated)
-            if verdict and verdict.ok:
-                self.note_nonfinite(state, eager.base)
-                return None
-            if verdict and (not earlier or self.repeats(eager, self.observer.observe())):
-                step = f" (seen in step {earlier + 1})" if earlier else ""
-                return verdict.cause or Cause.TOLERANCE, verdict.detail + step
+            if eager is not None:
+                verdict = self._promised(state, found, results, exactly=not repeated)
+                if verdict.ok:
+                    self.note_nonfinite(state, eager.base)
+                    return None
+                if not earlier or self.repeats(eager, self.observer.observe()):
+                    step = f" (seen in step {earlier + 1})" if earlier else ""
+                    return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
             self.ended, self.observer.earlier, self.observer.leader = ended, 0, None
         return self.again(state)

@@ -350,7 +350,7 @@ class Snapshot:
         They are the changes, on the host, of tensors that are trained, of buffers, and of what steps have
         written otherwise (:meth:`written_since`).
         """
-        written = self.written_since(former, graded)
+        written = self.written_since(former, graded)  # first: it finds the followers
         live = {path: (self._copies[path], one) for path, one in self.tensors.items()}
         trained = (path for path, _ in self.parameters() if path not in self._followers)
         return {
@@ -409,9 +409,9 @@ class Snapshot:
     def _stored(self, item: Any, path: str, places: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
         """Yield path and value of tensors and numbers of an object that a step has stored, except known ones.
 
-        Paths are those of eager's names of parameters where the names are those of a compiled module. The
-        path of a tensor in the memory of a known one, which changes with it, names that one too. ``places``
-        holds the paths of known tensors by their memory.
+        A parameter of a compiled module has the path that it has in eager. The path of a tensor that shares
+        memory with a known one names that one too. ``places`` holds the paths of known tensors by the address
+        of their memory.
         """
         for at, part, _ in below(item, path, self._walked):
             if type(part) in (int, float):
@@ -422,8 +422,8 @@ class Snapshot:
                 tensors = [(joined(at, name), tensor) for name, tensor in named]
             for name, tensor in tensors:
                 if id(tensor) not in self._walked:
-                    known = places.get(_place(tensor))
-                    where = f" in the memory of {known}" if known else ""
+                    owner = places.get(_place(tensor))
+                    where = f" in the memory of {owner}" if owner else ""
                     yield name.replace("_orig_mod.", "") + where, tensor
 
     def moments(self) -> dict[str, dict[str, Any]]:
