@@ -735,6 +735,15 @@ class Wrapping(torch.optim.Optimizer):
         return torch.where(self.calls > 20, 3.0 * result, result) if compiled() else result
 """,
     ),
+    "is_wrong_in_each_37th_step": LINEAR.format(
+        rate="0.001",
+        state='self.register_buffer("calls", torch.zeros(()))',
+        forward="""
+        self.calls.add_(1)
+        return torch.where(self.calls % 37 == 0, 3.0 * result, result) if compiled() else result
+""",
+    ),
+    "evaluates": PLAIN_LINEAR,
     **{
         name: PLAIN_LINEAR + more
         for name, more in (

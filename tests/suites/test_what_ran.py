@@ -23,13 +23,13 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import aot_eager_decomp_partition as decomposed
 
-def wrong(graph, after=0, factor=3.0):
+def wrong(graph, after=0, factor=3.0, period=1):
     calls = []
     def run(*inputs):
         calls.append(1)
         outputs = graph(*inputs)
-        late = len(calls) > after
-        return tuple(factor * each if late and torch.is_tensor(each) and each.is_floating_point() else each
+        now = len(calls) > after and len(calls) % period == 0
+        return tuple(factor * each if now and torch.is_tensor(each) and each.is_floating_point() else each
                      for each in outputs)
     return run
 
@@ -41,6 +41,9 @@ def tripled(graph, inputs):
 
 def right_at_first(graph, inputs):
     return wrong(graph, after=8)
+
+def each_40th(graph, inputs):
+    return wrong(graph, period=40)
 
 def _boxed(make):
     def compiler(graph, inputs):
@@ -93,7 +96,7 @@ gradient_nudged = aot_autograd(fw_compiler=_boxed(lambda graph: graph), bw_compi
 ENTRY = "  - name: {name}\n    doc: planted\n    backend: {name}\n"
 FREEZING = {"freezes": "error", "freezes_some": "fail_accuracy"}
 """Compilers that freeze all or some weights, and the status of their rows."""
-NAMES = ("faithful", "tripled", "right_at_first", "moments_off", "scalars_off", *FREEZING)
+NAMES = ("faithful", "tripled", "right_at_first", "each_40th", "moments_off", "scalars_off", *FREEZING)
 NAMES += ("decomposed", "differentiated", "gradient_off", "gradient_slightly_off", "gradient_nudged")
 
 
@@ -213,10 +216,20 @@ def test_code_that_is_wrong_for_a_later_state_is_found(run: Callable[..., dict[s
 def test_code_that_is_wrong_from_a_step_on_that_no_block_reaches_is_found(
     run: Callable[..., dict[str, Any]],
 ) -> None:
-    """The state is restored before each block, whose steps are the first ones, and step 21 is wrong."""
-    (row,) = run("training", "is_wrong_from_a_late_step_on", "faithful").values()
+    """The state is restored before each block, whose steps are the first ones, and later steps are wrong."""
+    wrong = {"is_wrong_from_a_late_step_on": "(seen in step 21)"}
+    wrong["is_wrong_in_each_37th_step"] = "(seen in step 37)"
+    assert_found(run("training", ",".join(wrong), "faithful"), wrong)
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+def test_code_that_is_wrong_in_some_of_its_calls_is_found(
+    mode: str, run: Callable[..., dict[str, Any]]
+) -> None:
+    """Compiled code counts its calls by itself, and no restored state holds the number."""
+    (row,) = run(mode, "evaluates", "each_40th").values()
     assert row["status"] == "fail_accuracy", row
-    assert row["reason"].endswith(" (seen in step 42)"), row
+    assert row["reason"].startswith("correct before timing, wrong while timed: "), row
 
 
 def test_later_steps_of_a_method_that_is_compiled_whole_are_compared(

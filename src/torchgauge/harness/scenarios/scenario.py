@@ -37,14 +37,30 @@ class RemadeCall:
 
 
 @dataclass
+class Course:
+    """The ``count`` compiled steps, by ``leader``, before an observed step of a TorchBench model.
+
+    The observation of compiled code takes these steps and sets ``start``, the state after them, unless that
+    is known. Eager's begins from it. If the course ``goes_on``, the observation of compiled code sets
+    ``end``, the state after the observed step.
+    """
+
+    count: int
+    start: Any = None
+    goes_on: bool = False
+    leader: Callable[..., Any] | None = None
+    end: Any = None
+
+
+@dataclass
 class Subject:
     """A model ready to run: moved to its device and dtype, with its inputs.
 
     ``call`` is what runs the mathematics: the module itself, or its compiled form. ``autocast`` makes the
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
     what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` holds the
-    name and dtype of each floating-point or complex tensor whose dtype is not the workload's. Before the
-    observed step of a TorchBench model that upstream steps, ``leader`` takes ``earlier`` steps.
+    name and dtype of each floating-point or complex tensor whose dtype is not the workload's. ``course``
+    holds the steps before an observed step of a TorchBench model that upstream steps.
     """
 
     module: Any
@@ -58,8 +74,7 @@ class Subject:
     built: Any = None
     keeps_cache: bool = False
     kept: Sequence[str] = ()
-    earlier: int = 0
-    leader: Callable[..., Any] | None = None
+    course: Course | None = None
 
     def run_by(self, call: Callable[..., Any]) -> Subject:
         """The same with ``call`` in the module's place, and with the module that a remade one is of."""

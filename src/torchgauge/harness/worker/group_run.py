@@ -30,7 +30,7 @@ from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import GROWTH, NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.own_run import Run, detailed, measured
-from torchgauge.harness.scenarios.scenario import Subject, require
+from torchgauge.harness.scenarios.scenario import Course, Subject, require
 from torchgauge.harness.timing_lock_client import TimingLockClient
 from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.case_state import CaseState
@@ -170,13 +170,13 @@ class GroupRun:
             self.events.point(NOBODY)
 
     @contextmanager
-    def observed(self, state: CaseState, steps: int = 1) -> Iterator[None]:
+    def observed(self, state: CaseState, steps: int = 1, least: int = 1) -> Iterator[None]:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
         There must be an entry for each step on average: the number of graphs may differ from step to step. A
-        later TorchBench step may leave its module out, if eager's does so too. A block needs one entry. If
-        dynamo has skipped frames, or reached its recompile limit, eager runs, as in the user's program, and
-        the case is degraded. Code that another back end made of inductor's graphs does not count.
+        later TorchBench step may leave its module out, if eager's does so too and ``least`` entries remain.
+        If dynamo has skipped frames, or reached its recompile limit, eager runs, as in the user's program,
+        and the case is degraded. Code that another back end made of inductor's graphs does not count.
         """
         before = self._entered()
         yield
@@ -186,7 +186,7 @@ class GroupRun:
         if own is not None and own.watched and not gave_up(state.prepared.degraded):
             due = steps
             if count < due and self.subject is not None:
-                due = max(1, int(due * self.subject.built.least_calls(self.subject)))
+                due = max(least, int(due * self.subject.built.least_calls(self.subject)))
             if count < due:
                 problem = f"{counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
                 if own.others:
@@ -570,7 +570,7 @@ class GroupRun:
         self.enter(Phase.ACCURACY, state)
         try:
             with self.running(state):
-                problem = self.checks.again(state, earlier)
+                problem = self.checks.again(state, Course(earlier) if earlier else None)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
         else:

@@ -15,6 +15,7 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from torchgauge.harness.scenarios.scenario import Course
 from torchgauge.harness.worker.contract import HELD
 from torchgauge.harness.worker.memory import tensor_bytes
 from torchgauge.harness.worker.other_inputs import Repetition
@@ -40,9 +41,13 @@ KEPT = 64 << 20
 """Maximum bytes of kept results of compiled steps."""
 LEAST_S = 0.1
 """Seconds of CPU time that these first steps may always take."""
-OBSERVED, OBSERVED_S = (*range(4), 6, 11, 19, 41, 83), 6.0
-"""Numbers of the steps to observe if upstream steps the TorchBench model, and seconds of CPU time that these
-observations may always take. All earlier steps run before each, so that late steps take most of the time.
+UPSTREAM_S = 8.0
+"""Seconds of CPU time that observations of the first steps may always take if upstream steps its model, and
+as many for eager's runs with other rounding.
+"""
+DIRECT = frozenset({1, 2, 3, 6, 19, 83})
+"""Numbers of the steps that follow others directly if upstream steps its TorchBench model. Before each other
+step, the state is restored: compiled code that keeps a copy of a weight may then read the weight again.
 """
 LATE = 10.0
 """Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
@@ -55,16 +60,21 @@ MIDDLE = 6
 
 
 class Limit:
-    """A limit of CPU time in ``seconds``, and of wall time in :data:`LATE` times as many."""
+    """A limit of CPU time in ``seconds``, and of wall time in :data:`LATE` times as many.
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    Up to as many seconds of what ``free_s`` counts are no part of it.
+    """
+
+    def __init__(self, seconds: float, free_s: Callable[[], float] = float) -> None:
+        self.seconds, self._free_s = seconds, free_s
         self._cpu_end, self._wall_end = time.process_time() + seconds, time.perf_counter() + LATE * seconds
+        self._free_before = free_s()
 
     @property
     def rest_s(self) -> float:
         """Return the seconds of CPU time that are left."""
-        return self._cpu_end - time.process_time()
+        free_s = min(self.seconds, self._free_s() - self._free_before)
+        return self._cpu_end + free_s - time.process_time()
 
     @property
     def reached(self) -> bool:
@@ -82,6 +92,7 @@ class TimedResults:
         self.compared = self.random = 0
         self._gain: float | None = None
         self._observes = False
+        self._course = Course(0)
 
     def first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> None:
         """Run up to :data:`FIRST_STEPS` steps, call ``note`` before each, and compare the result of each.
@@ -103,7 +114,8 @@ class TimedResults:
                 step()
             calm = 0 if _compilations() > before else calm + 1
             if calm == CALM or time.perf_counter() > end:
-                return
+                break
+        self._course = Course(0)
 
     def _compare_first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> int:
         """Return the number of the next step."""
@@ -113,14 +125,17 @@ class TimedResults:
         compiled = self._state.planned.case.configuration.compiled
         self._observes = compiled and not checks.has_results(self._state)
         upstream = self._observes and not checks.built.wrappable
-        limit = Limit(max(OBSERVED_S if upstream else LEAST_S, SHARE * budget_s))
-        for number in OBSERVED if upstream else range(FIRST_STEPS):
+        seconds = max(UPSTREAM_S if upstream else LEAST_S, SHARE * budget_s)
+        limit = Limit(seconds, lambda: checks.rounding_s)
+        for number in range(FIRST_STEPS):
             if number == 1 and (self._observes or _compilations() > before):  # compiling takes none of it
-                limit = Limit(limit.seconds)
+                limit = Limit(seconds, lambda: checks.rounding_s)
             if limit.reached:
                 return number
             if self._observes:
                 self._observe(number)
+                if upstream and number and self._course.end is None:
+                    return number + 1
                 continue
             note()
             returned = step()
@@ -161,7 +176,10 @@ class TimedResults:
 
     def _observe(self, number: int) -> None:
         """Judge an observation, of step ``number`` if upstream steps its TorchBench model."""
-        self._refuse(self._checks.again(self._state, number))
+        last = self._course
+        start = last.end if last.count + 1 == number and number not in DIRECT else None
+        self._course = Course(number, start, goes_on=True)
+        self._refuse(self._checks.again(self._state, self._course if number else None))
         self.compared += 1
 
     def judge(self, returned: Any, number: int, steps: int, block_s: float) -> None:
@@ -179,7 +197,8 @@ class TimedResults:
             self.random += self.compared - before
             self._compare_contract(checks.recording(self._state), returned, number)
         elif self._blocks >= MIDDLE:
-            self._observe(number)
+            self._refuse(checks.again(self._state, Course(number) if number else None))
+            self.compared += 1
         if self._blocks > 1:  # in the first block, eager repeats the steps of a program with state
             self._spent_s += time.perf_counter() - began
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -26,7 +27,7 @@ from torchgauge.harness.backends.prepared import (
     checked,
     prepare,
 )
-from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
+from torchgauge.harness.scenarios.scenario import Course, RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import (
     Verdict,
@@ -92,6 +93,9 @@ SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
 LATER = 4.5
 """Observations of a later step need at most so many times the memory of eager's first observation."""
+STARTS = 8.0
+"""And so many times the memory of the model: states before and after the step, with gradients and moments.
+"""
 SLACK = 3.0
 """Rounding explains so many times as much in a later step: in one of many steps, compiled code may turn a
 ReLU that no eager run with other rounding turns.
@@ -105,7 +109,8 @@ class TorchChecks:
 
     ``observer`` exists if results are checked, with ``eager``, eager's observation, and ``reference``. They
     are kept until the timed code has been checked again. ``ended`` is the state of the host's generator after
-    eager's observation. ``others`` exists in inference and training.
+    eager's observation. ``others`` exists in inference and training. ``rounding_s`` is the CPU time of
+    eager's runs with other rounding.
     """
 
     observer: Observer | None = None
@@ -116,6 +121,7 @@ class TorchChecks:
     reference: Reference
     random = steep = draws_itself = False
     reads = False
+    rounding_s = 0.0
     unrestored = ""
     """Holds the reason if the program keeps state that cannot be restored: no later result is compared."""
 
@@ -174,31 +180,34 @@ class TorchChecks:
             for state, has_own in zip(self.run_.states, sized, strict=True):
                 state.measurements += [] if has_own or state.prepared.rule else [size]
 
-    def again(self, state: CaseState, earlier: int = 0) -> tuple[Cause, str] | None:
+    def again(self, state: CaseState, course: Course | None = None) -> tuple[Cause, str] | None:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
-        If upstream steps its TorchBench model, ``earlier`` compiled steps run before the observed compiled
-        step, and also before eager's, so that both begin from one state. None do if memory is short, or if
-        eager's step does not repeat its result after them or raises: what they have stored may have the names
-        of a compiled module's parameters.
+        If upstream steps its TorchBench model, the observed steps of both begin from the state after the
+        compiled steps of ``course``. They begin from the first state if memory is short, or if eager's step
+        does not repeat its result after these steps or raises: what they have stored may have the names of a
+        compiled module's parameters.
         """
         if self.observer is None:
             return None
         compiled = state.planned.case.configuration.compiled
         repeated = not compiled and self.reference.host is None
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
-        room = fits(LATER * tensor_bytes(self.eager), self.settings.memory_limit_bytes)
-        earlier = earlier if compiled and not self.built.wrappable and room else 0
-        ended, self.observer.earlier = self.ended, earlier
-        self.observer.leader = state.prepared.call if earlier else None
-        eager = None
+        needed = LATER * tensor_bytes(self.eager) + STARTS * model_bytes(self.subject.module)
+        room = fits(needed, self.settings.memory_limit_bytes)
+        course = course if course and compiled and not self.built.wrappable and room else None
+        steps, least = getattr(self.scenario, "ITERATIONS", 1), 1
+        if course:
+            course.leader = state.prepared.call
+            steps, least = (course.count + 1, 1) if course.start is None else (1, 0)
+        ended, self.observer.course, eager = self.ended, course, None
         try:
-            with suppress(Exception) if earlier else nullcontext():
-                eager = results(drawn=False)
-            self.ended = torch.get_rng_state() if earlier else ended
-            with self.run_.observed(state, getattr(self.scenario, "ITERATIONS", 1) + earlier):
+            with self.run_.observed(state, steps, least):
                 found = self.observer.observe(state.prepared.call)
             self.left = torch.get_rng_state()
+            with suppress(Exception) if course else nullcontext():
+                eager = results(drawn=False)
+            self.ended = torch.get_rng_state() if course else ended
             if written := self._written(state):
                 return Cause.TOLERANCE, written
             if eager is not None:
@@ -206,11 +215,13 @@ class TorchChecks:
                 if verdict.ok:
                     self.note_nonfinite(state, eager.base)
                     return None
-                if not earlier or self.repeats(eager, self.observer.observe()):
-                    step = f" (seen in step {earlier + 1})" if earlier else ""
+                if not course or self.repeats(eager, self.observer.observe()):
+                    step = f" (seen in step {course.count + 1})" if course else ""
                     return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
-            self.ended, self.observer.earlier, self.observer.leader = ended, 0, None
+            self.ended, self.observer.course = ended, None
+        assert course is not None
+        course.end = None
         return self.again(state)
 
     def unequal(
@@ -586,7 +597,7 @@ class TorchChecks:
 
         If other random numbers are ``drawn``, eager with other seeds replaces float64; every second run also
         has other rounding. Results that eager ``repeated`` are judged by runs on the host, which no fault of
-        the device affects. After earlier steps, ``base`` is a new observation.
+        the device affects. On a course, ``base`` is a new observation.
         """
         assert self.observer is not None
         host = self.reference.host if on_host or repeated else None
@@ -600,12 +611,16 @@ class TorchChecks:
                     return draw() if number % 2 else rounded_otherwise(draw, number)
             if repeated and not self._repeats():
                 return {}
-            return rounded_otherwise(partial(again, 0), number)
+            began = time.process_time()
+            try:
+                return rounded_otherwise(partial(again, 0), number)
+            finally:
+                self.rounding_s += time.process_time() - began
 
         def exact() -> Observation | None:
             return None if self.random else self.reference.fp64
 
-        if self.observer.earlier:
+        if self.observer.course:
             return EagerResults(run, self.observer.observe(), slack=SLACK)
         here = host is None or self._on_host()  # another device may round more, as with TF32
         near = TIGHT if here and self.workload.dtype in FULL_PRECISION else NEAR

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation, with_leaves_of, zeros_and_none
@@ -201,12 +200,14 @@ class Instance:
     """One object of upstream's ``Model`` on one device: it alone decides what its next step runs.
 
     ``snapshot`` holds the object with ``module`` in its place, so each return to it ends the use of a call.
+    ``placed`` is the last module that took its place.
     """
 
     model: Any
     module: Any
     snapshot: Snapshot
     current: Any = None
+    placed: Any = None
 
     def restore(self) -> None:
         """Return to the remembered state, in which the next step runs the module."""
@@ -247,14 +248,30 @@ class Instance:
             finally:  # an attribute that stays would be state of the model that the step writes
                 delattr(self.model, self.module.test)
         if not whole and call is not self.current:
+            self.placed = call if isinstance(call, torch.nn.Module) else Called(call)
             try:
-                self.model.set_module(call if isinstance(call, torch.nn.Module) else Called(call))
+                self.model.set_module(self.placed)
             except NotImplementedError as error:
                 raise NotOfferedError(
                     f"upstream's step does not accept a compiled module: {error}"
                 ) from error
             self.current = call
         return self.model.invoke()
+
+
+class Start:
+    """The state of an instance after compiled steps, with gradients, from which a step can begin."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._snapshot = Snapshot((instance.model, instance.module), owner=instance.placed)
+        parameters = (tensor for _, tensor in self._snapshot.parameters())
+        self._gradients = [(one, one.grad.clone()) for one in parameters if one.grad is not None]
+
+    def restore(self) -> None:
+        """Restore the state."""
+        self._snapshot.restore()
+        for tensor, gradient in self._gradients:
+            tensor.grad = gradient.clone()
 
 
 class InvokeSteps:
@@ -303,24 +320,37 @@ class InvokeSteps:
     def observe(self, subject: Any) -> dict[str, Any]:
         """Return what one seeded step returns and writes or, in training, the state that it leaves.
 
-        It begins from the remembered state. If ``subject.earlier`` is set, as many steps of
-        ``subject.leader`` run first, with the usual rounding; each step draws other random numbers.
+        It begins from the remembered state, or after the steps of ``subject.course``; each of these draws
+        other random numbers.
         Gradients, numbers and the state of optimizers are returned as values, weights, buffers and other
         tensors as their change in this step. The caller compares and restores the state that the step
         changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for a step that
         changes nothing.
         """
-        instance = self._instance(subject)
+        instance, course = self._instance(subject), subject.course
         run, former = self.step(subject), dict[str, torch.Tensor]()
-        if subject.earlier:
-            step = self._step(subject, subject.leader)
-            seed_all(dataclasses.replace(subject, seed=0))  # observations with other seeds begin alike
-            with _disable_current_modes():
-                for _ in range(subject.earlier):
+        if course is not None:
+            if course.start is None:
+                step = self._step(subject, course.leader)
+                seed_all(subject)
+                for _ in range(course.count):
                     step()
+                course.start = Start(instance)
+            else:
+                course.start.restore()
             instance.renew()
             former = instance.snapshot.values()
-        seed_all(dataclasses.replace(subject, seed=subject.seed + subject.earlier))
+            subject = dataclasses.replace(subject, seed=subject.seed + course.count)
+        seed_all(subject)
+        shown = self._observed(subject, instance, run, former)
+        if course is not None and course.goes_on and subject.call is course.leader:
+            course.end = Start(instance)
+        return shown
+
+    def _observed(
+        self, subject: Any, instance: Instance, run: Callable[[], Any], former: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what the step ``run`` shows that begins now, and from ``former`` values."""
         whole = isinstance(instance.module, WholeStep)
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
             if not self.training:
