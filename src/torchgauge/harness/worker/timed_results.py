@@ -46,8 +46,8 @@ UPSTREAM_S = 8.0
 as many for eager's runs with other rounding.
 """
 DIRECT = frozenset({1, 2, 3, 6, 19, 83})
-"""Numbers of the steps that follow others directly if upstream steps its TorchBench model. Before each other
-step, the state is restored: compiled code that keeps a copy of a weight may then read the weight again.
+"""Numbers of the steps that follow others directly if upstream steps its TorchBench model. Before any other
+step, the state is restored, and compiled code that keeps a copy of a weight may read the weight again.
 """
 LATE = 10.0
 """Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
