@@ -395,8 +395,8 @@ def test_a_package_that_went_away_is_told_by_each_command(tmp_path: Path, fake_t
 def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_torchbench: Any) -> None:
     """A model without an entry in our data is found where upstream's runner looks, and its row notes that.
 
-    A folder without a class is not a model, but one that imports it with all other names is. A mistyped name
-    is refused with the nearest one.
+    A folder without a class is not a model, but one that imports it with all other names is. A batch size may
+    be that of a base class. A mistyped name is refused with the nearest one.
     """
     checkout = tmp_path / "checkout"
     fake_torchbench.write(checkout)
@@ -407,10 +407,13 @@ def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_to
     for folder, line in (
         ("starred", "from torchbenchmark.models.my_net import *"),
         ("own", "from .net import *"),
+        ("derived", "from .net import Model as Net\n\nclass Model(Net):\n    pass"),
     ):
         (package / "models" / folder).mkdir()
         (package / "models" / folder / "__init__.py").write_text(line + "\n")
     (package / "models" / "own" / "net.py").write_text(fake_torchbench.MODELS["fixed_batch"])
+    lines = fake_torchbench.MODELS["fixed_batch"].replace("BSIZE = 2\n    DEFAULT", "BSIZE = DEFAULT")
+    (package / "models" / "derived" / "net.py").write_text(lines)
     (package / "models" / "helpers").mkdir()
     (package / "models" / "helpers" / "__init__.py").write_text("size = 4\n")
     here = {torchbench_checkout.VARIABLE: str(checkout)}
@@ -421,14 +424,15 @@ def test_a_new_folder_of_the_checkout_is_listed_and_runs(tmp_path: Path, fake_to
     assert "helpers" not in listed
     tiers = [listed[name]["tiers"] for name in ("my_net", "inner_net", "my_bird")]
     assert tiers == [["full"], ["full"], ["canary"]]
-    assert listed["my_net"]["batch"] == {"inference": 2, "training": 2}
+    for name in ("my_net", "derived"):
+        assert listed[name]["batch"] == {"inference": 2, "training": 2}
     quick = ("--config", "eager", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration")
     where = ("--device", "cpu", "--torchbench", str(checkout), "--store", str(tmp_path / "store"))
-    names = ("--models", "my_net,inner_net,my_bird,starred,own", "--mode", "inference,training")
+    names = ("--models", "my_net,inner_net,my_bird,starred,own,derived", "--mode", "inference,training")
     done = cli("run", "torchbench", *names, *quick, *where, "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(cli("results", "query", "--store", str(tmp_path / "store"), "--json").stdout)
-    assert [row["status"] for row in rows] == ["pass"] * 10
+    assert [row["status"] for row in rows] == ["pass"] * 12
     shown = cli("results", "show", rows[0]["case_id"], "--store", str(tmp_path / "store"))
     assert "torchgauge has no data for this model" in shown.stdout
     mistyped = cli("run", "torchbench", "--models", "my_nte", *where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -94,9 +94,9 @@ class TorchBenchSuite:
         models = {entry.name: entry for entry in self._listed.models()}
         path = torchbench_checkout.checkout()
         for folder in torchbench_checkout.model_folders(path) if path is not None else ():
-            text = "" if folder.name in models else _code(folder / "__init__.py", path or folder)
-            if re.search(r"\bModel\b", text):
-                models[folder.name] = _unlisted(folder, text)
+            code = partial(_code, folder / "__init__.py", path or folder)
+            if folder.name not in models and re.search(r"\bModel\b", code(r"\*", set())):
+                models[folder.name] = _unlisted(folder, code("", set()))
         return tuple(models.values())
 
     @property
@@ -143,16 +143,17 @@ class TorchBenchSuite:
         return (said,) if said else ()
 
 
-def _code(file: Path, checkout: Path, *seen: Path) -> str:
-    """Return the text of ``file``, and of the files of the checkout whose names it imports all."""
+def _code(file: Path, checkout: Path, names: str, seen: set[Path]) -> str:
+    """Return the text of ``file``, and of the checkout's files whose names it imports, if ``names`` match."""
     if file in seen or not file.is_file():
         return ""
+    seen.add(file)
     text = file.read_text(encoding="utf-8", errors="replace")
-    for dots, name in re.findall(r"^\s*from\s+(\.*)([\w.]*)\s+import\s+\*", text, re.MULTILINE):
+    for dots, name in re.findall(rf"^\s*from\s+(\.*)([\w.]*)\s+import\s+{names}", text, re.MULTILINE):
         base = file.parents[len(dots) - 1] if dots else checkout
         target = base.joinpath(*filter(None, name.split(".")))
         for each in (target.with_name(f"{target.name}.py"), target / "__init__.py"):
-            text += _code(each, checkout, file, *seen)
+            text += _code(each, checkout, names, seen)
     return text
 
 
@@ -162,7 +163,7 @@ def _unlisted(folder: Path, text: str) -> ModelEntry:
     upstream = {
         mode: int(size[1])
         for mode, test in (("inference", "EVAL"), ("training", "TRAIN"))
-        if (size := re.search(rf"DEFAULT_{test}_BSIZE\s*=\s*([1-9][0-9]*)", text))
+        if (size := re.search(rf"DEFAULT_{test}_BSIZE\s*=(?:\s*\w+\s*=)*\s*([1-9][0-9]*)", text))
     }
     fixed = re.search(r"ALLOW_CUSTOMIZE_BSIZE\s*=\s*False", text)
     return ModelEntry(
