@@ -342,6 +342,58 @@ class Model(Model):
 The average requires gradients if ``trained``.
 """
 
+WRITES = """
+
+class Log:
+    total = 0.0
+
+
+class Model(Model):
+    def train(self, seen=[0.0]):
+        self.net = getattr(self, "net", self.model)
+        super().train()
+        value = {factor} if type(self.model) is not Net else 1.0
+        value *= float(self.example_inputs[0].sum())
+        {write}
+"""
+"""A model that writes a number, by a factor other than eager's, to a place that is no plain attribute."""
+
+ADDS_A_GROUP = """
+
+class Model(Model):
+    number = 0
+
+    def train(self):
+        self.number += 1
+        if self.number == 3:
+            self.optimizer.add_param_group(dict(params=[torch.nn.Parameter(torch.ones(2))], lr=0.1))
+        super().train()
+"""
+"""A right model whose third step adds a group to its optimizer."""
+
+REBUILDS = """
+
+class Model(Model):
+    def set_module(self, module):
+        self.model = module
+        self.optimizer = torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.9)
+"""
+"""A right model that makes another optimizer for each module that takes the place of its own."""
+
+READS_A_LOADER = """
+
+class Model(Model):
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.batches = iter(torch.utils.data.DataLoader(torch.randn(9999, 4), 2))
+
+    def train(self):
+        self.optimizer.zero_grad()
+        self.model(next(self.batches)).square().sum().backward()
+        self.optimizer.step()
+"""
+"""A right model whose steps read batches from an iterator that cannot be put back."""
+
 MAKES_AVERAGES = """
 
 class Model(Model):
@@ -393,6 +445,16 @@ class Two(torch.nn.Module):
 """
 )
 """Source of a model of which a step uses the output ``number``."""
+
+PLACES = {
+    "writes_a_default": "seen[0] += value",
+    "writes_on_an_input": "self.example_inputs[0].total = value",
+    "writes_on_a_weight": "self.net.weight.total = value",
+    "writes_in_a_group": "self.optimizer.param_groups[0]['total'] = value",
+    "writes_on_a_class": "Log.total += value",
+    "writes_on_its_class": "type(self).total = value",
+}
+"""Statements that write a number, by the name of a model."""
 
 MODELS = {
     "stops_a_small_layer": SMALL.format(gradient="0.0 * gradient", large="1.0", more=""),
@@ -751,6 +813,11 @@ class Wrapping(torch.optim.Optimizer):
             ("steps_in_backward", STEPS_IN_BACKWARD),
             ("caches_its_result", CACHES_ITS_RESULT),
             ("counts_in_eval", COUNTS_IN_EVAL),
+            ("adds_a_group", ADDS_A_GROUP),
+            ("rebuilds_its_optimizer", REBUILDS),
+            ("reads_a_loader", READS_A_LOADER),
+            ("writes_rightly", WRITES.format(factor=1.0, write="; ".join(PLACES.values()))),
+            *((name, WRITES.format(factor=1.2, write=place)) for name, place in PLACES.items()),
         )
     },
     **{

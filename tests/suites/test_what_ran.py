@@ -275,6 +275,25 @@ def test_what_a_step_makes_and_keeps_is_compared(run: Callable[..., dict[str, An
     assert_found(rows, wrong)
 
 
+def test_numbers_in_unusual_places_are_compared(run: Callable[..., dict[str, Any]]) -> None:
+    """They lie in a default argument, on a tensor, in a group of the optimizer, or on a class."""
+    wrong = {"writes_a_default": "Model.train.0.0: ", "writes_on_an_input": ".total: "}
+    wrong |= {"writes_on_a_weight": "weight.total: ", "writes_in_a_group": "optimizer.param_groups.0.total: "}
+    wrong |= {"writes_on_a_class": "Log.total: ", "writes_on_its_class": "Model.total: "}
+    rows = run("training", ",".join([*wrong, "writes_rightly"]), "faithful")
+    assert rows.pop("writes_rightly faithful")["status"] == "pass"
+    assert_found(rows, wrong)
+
+
+def test_right_steps_that_change_their_optimizer_or_data_pass(run: Callable[..., dict[str, Any]]) -> None:
+    """Batches of an iterator that cannot be put back are not compared."""
+    rows = run("training", "adds_a_group,rebuilds_its_optimizer,reads_a_loader", "faithful")
+    assert [row["status"] for row in rows.values()] == ["pass"] * 3, rows
+    unchecked = {name.split()[0]: json.loads(row["facts"]).get("unchecked", "") for name, row in rows.items()}
+    assert "_SingleProcessDataLoaderIter" in unchecked.pop("reads_a_loader")
+    assert set(unchecked.values()) == {""}
+
+
 def test_hooks_of_weights_that_come_with_compiled_code_do_not_run_in_eager(
     run: Callable[..., dict[str, Any]],
 ) -> None:

@@ -118,6 +118,32 @@ def of_class(kind: type) -> View:
 
 def of_module(kind: type) -> View:
     """Return the global variables that a class uses in its methods and in the functions that they call."""
+    table, used = _used(kind)
+    names = [name for name in used if _plain(table[name])]
+    return View(lambda: names, table.__getitem__, table.__setitem__, table.__delitem__)
+
+
+def code_of(kind: type) -> list[tuple[str, Any]]:
+    """Return the methods of a class, and the functions and classes of its file that they use, by name.
+
+    Return nothing of an installed package.
+    """
+    table, used = _used(kind)
+    if "-packages" in str(table.get("__file__")):
+        return []
+    methods = (
+        (f"{kind.__qualname__}.{name}", getattr(one, "__func__", one)) for name, one in vars(kind).items()
+    )
+    others = ((name, table[name]) for name in used)
+    return [
+        (name, one)
+        for name, one in (*methods, *others)
+        if isinstance(one, (types.FunctionType, type)) and one.__module__ == kind.__module__
+    ]
+
+
+def _used(kind: type) -> tuple[dict[str, Any], dict[str, None]]:
+    """Return the global variables of the file of ``kind``, and the names of those that its code uses."""
     table: dict[str, Any] = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
     pending: list[Any] = [inspect.unwrap(one) for one in vars(kind).values() if callable(one)]
     used: dict[str, None] = {}
@@ -127,8 +153,14 @@ def of_module(kind: type) -> View:
             fresh = [name for name in function.__code__.co_names if name in table and name not in used]
             used.update(dict.fromkeys(fresh))
             pending.extend(inspect.unwrap(table[name]) for name in fresh if callable(table[name]))
-    names = [name for name in used if _plain(table[name])]
-    return View(lambda: names, table.__getitem__, table.__setitem__, table.__delitem__)
+    return table, used
+
+
+def of_tensor(tensor: torch.Tensor) -> View:
+    """Return the attributes that a program has set on a tensor."""
+    table = vars(tensor)
+    names = lambda: [name for name in table if not name.startswith("_dynamo")]  # noqa: E731
+    return View(names, table.__getitem__, table.__setitem__, table.__delitem__)
 
 
 def _plain(value: Any) -> bool:

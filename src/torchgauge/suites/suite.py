@@ -227,6 +227,10 @@ class BuiltWorkload:
         """Return, by the ids of tensors of ``subject``, copies of their first values that its steps hold."""
         return {}
 
+    def lost(self, subject: Any) -> list[str]:
+        """Return the names of state of the object that steps ``subject`` which cannot be restored."""
+        return []
+
     def owner(self, subject: Any) -> Any:
         """Return the object that steps ``subject`` and restores its own state; None if there is none."""
         return None

@@ -42,12 +42,14 @@ class Course:
 
     The observation of compiled code takes these steps and sets ``start``, the state after them, unless that
     is known. Eager's begins from it. If the course ``goes_on``, the observation of compiled code sets
-    ``end``, the state after the observed step.
+    ``end``, the state after the observed step. Observations with the seed ``nudge`` begin from weights that
+    differ slightly from those of ``start``.
     """
 
     count: int
     start: Any = None
     goes_on: bool = False
+    nudge: int = 0
     leader: Callable[..., Any] | None = None
     end: Any = None
 

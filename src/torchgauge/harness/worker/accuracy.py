@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from traceback import extract_tb
 from typing import Any
 
 import torch
@@ -108,10 +109,15 @@ class Verdict:
 
 @contextmanager
 def _judging() -> Iterator[None]:
-    """Raise what is raised inside as an error of the judge: no model and no device is to blame."""
+    """Raise what is raised inside as an error of the judge: no model and no device is to blame.
+
+    A handler of signals may raise anywhere, such as that of a ``DataLoader`` whose worker has died.
+    """
     try:
         yield
     except Exception as error:
+        if extract_tb(error.__traceback__)[-1].filename.endswith("signal_handling.py"):
+            raise
         raise JudgeError(f"the judge failed: {type(error).__name__}: {error}") from error
 
 

@@ -170,13 +170,14 @@ class GroupRun:
             self.events.point(NOBODY)
 
     @contextmanager
-    def observed(self, state: CaseState, steps: int = 1, least: int = 1) -> Iterator[None]:
+    def observed(self, state: CaseState, steps: int = 1, least: int = 1, number: int = 0) -> Iterator[None]:
         """Raise :class:`NotRunError` unless each of the ``steps`` inside enters the code of ``state`` alone.
 
         There must be an entry for each step on average: the number of graphs may differ from step to step. A
         later TorchBench step may leave its module out, if eager's does so too and ``least`` entries remain.
         If dynamo has skipped frames, or reached its recompile limit, eager runs, as in the user's program,
-        and the case is degraded. Code that another back end made of inductor's graphs does not count.
+        and the case is degraded. Code that another back end made of inductor's graphs does not count. A
+        message about one step contains its ``number``.
         """
         before = self._entered()
         yield
@@ -188,7 +189,8 @@ class GroupRun:
             if count < due and self.subject is not None:
                 due = max(least, int(due * self.subject.built.least_calls(self.subject)))
             if count < due:
-                problem = f"{counted(steps, 'step')} entered the code of {name} {counted(count, 'time')}"
+                entering = f"step {number}" if number and steps == 1 else counted(steps, "step")
+                problem = f"{entering} entered the code of {name} {counted(count, 'time')}"
                 if own.others:
                     problem += f", and {counted(own.others, 'graph')} went to another back end"
                     problem += f": {OVERRIDE} is set" if os.environ.get(OVERRIDE) else ""

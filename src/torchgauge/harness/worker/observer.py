@@ -137,7 +137,8 @@ class Observer:
     @property
     def lost(self) -> list[str]:
         """Return the names of the state that cannot be restored."""
-        return self._snapshot.lost
+        built = self.subject.built
+        return self._snapshot.lost + (built.lost(self.subject) if built is not None else [])
 
     @property
     def contracts(self) -> list[Contract]:

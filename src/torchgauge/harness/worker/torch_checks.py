@@ -60,7 +60,7 @@ from torchgauge.harness.worker.process_settings import altered, compiler_setting
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.reference import DrawWatch, Reference, SeedWatch, float64_reference
 from torchgauge.harness.worker.roofline import declared
-from torchgauge.harness.worker.rounding import EagerResults, rounded_otherwise
+from torchgauge.harness.worker.rounding import TIMES, EagerResults, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
 from torchgauge.harness.worker.timed_results import FIRST_STEPS, TimedResults, copied
@@ -202,7 +202,7 @@ class TorchChecks:
             steps, least = (course.count + 1, 1) if course.start is None else (1, 0)
         ended, self.observer.course, eager = self.ended, course, None
         try:
-            with self.run_.observed(state, steps, least):
+            with self.run_.observed(state, steps, least, course.count + 1 if course else 0):
                 found = self.observer.observe(state.prepared.call)
             self.left = torch.get_rng_state()
             with suppress(Exception) if course else nullcontext():
@@ -600,6 +600,7 @@ class TorchChecks:
         the device affects. On a course, ``base`` is a new observation.
         """
         assert self.observer is not None
+        course = self.observer.course
         host = self.reference.host if on_host or repeated else None
         again = partial(self.observer.observe, None) if host is None else self.reference.again
 
@@ -612,15 +613,19 @@ class TorchChecks:
             if repeated and not self._repeats():
                 return {}
             began = time.process_time()
+            if course:
+                course.nudge = number if number > len(TIMES) else 0
             try:
                 return rounded_otherwise(partial(again, 0), number)
             finally:
                 self.rounding_s += time.process_time() - began
+                if course:
+                    course.nudge = 0
 
         def exact() -> Observation | None:
             return None if self.random else self.reference.fp64
 
-        if self.observer.course:
+        if course:
             return EagerResults(run, self.observer.observe(), slack=SLACK)
         here = host is None or self._on_host()  # another device may round more, as with TF32
         near = TIGHT if here and self.workload.dtype in FULL_PRECISION else NEAR

@@ -7,6 +7,7 @@ back. Worker side only.
 
 from __future__ import annotations
 
+import io
 import random
 import sys
 from collections import deque
@@ -17,11 +18,13 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from torchgauge.suites.outputs import change, to_host
 from torchgauge.suites.parts import (
     ATOMS,
     below,
+    code_of,
     contents,
     fill,
     fixed,
@@ -30,6 +33,7 @@ from torchgauge.suites.parts import (
     of_class,
     of_module,
     of_process,
+    of_tensor,
     pairs,
     same,
     twin,
@@ -55,8 +59,12 @@ _TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"} - {"training"})
 """Attributes of a module that belong to PyTorch and are not state."""
 _LIBRARIES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 """Packages whose classes have no state of a model."""
+STREAMS = (io.IOBase, _BaseDataLoaderIter)
+"""Classes of objects that give data and cannot be put back."""
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+NUMBERS = (bool, int, float)
+"""Classes of the values that are compared if a step writes them, beside tensors and arrays."""
 WRITTEN = "state.written."
 """Prefix of the paths of what a TorchBench step writes, except buffers and what it trains."""
 
@@ -145,7 +153,7 @@ class Snapshot:
         self._followers: set[str] = set()
         self._changing: Collection[str] = ()
         self._lent: list[tuple[str, torch.Tensor]] = []
-        self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]], str]] = []
+        self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], str]] = []
         self._tensor_hooks: list[tuple[torch.Tensor, str, dict[Any, Any]]] = []
         self._arrays: list[tuple[str, Any, Any]] = []
         self._views: set[Any] = set()
@@ -189,6 +197,11 @@ class Snapshot:
             _set_generator_state(generator, state)
 
     @property
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """Return the optimizers."""
+        return [optimizer for optimizer, *_ in self._optimizers]
+
+    @property
     def lost(self) -> list[str]:
         """Return the names of state that cannot be restored: iterators, and hooks that were removed."""
         return [*self._lost, *(path for path, table, keys in self._hooked if not table.keys() >= {*keys})]
@@ -210,15 +223,13 @@ class Snapshot:
                 fill(table, kept)
 
     def _restore_optimizers(self) -> None:
-        for optimizer, state, groups, _ in self._optimizers:
+        for optimizer, state, _ in self._optimizers:
             optimizer.state.clear()
             for parameter, (values, kept) in state.items():
                 values.clear()
                 for name, (value, copy) in kept.items():  # the very tensors: compiled code is guarded by them
                     values[name] = value.copy_(copy) if isinstance(value, torch.Tensor) else value
                 optimizer.state[parameter] = values
-            for group, values in zip(optimizer.param_groups, groups):  # noqa: B905  groups may have been added
-                group.update(values)
 
     def fill_optimizers(self, step: Callable[[], Any]) -> bool:
         """Let ``step`` fill the state of optimizers that hold none; return whether it has done so.
@@ -392,11 +403,12 @@ class Snapshot:
                 written[path] = (torch.from_numpy(former), torch.from_numpy(array.copy()))
         tables = {id(vars(module)) for module in self.modules}
         places = {place: path for path, one in self.tensors.items() if (place := _place(one))}
-        for path, container, values in self._containers:
+        owned = ((own.path, own.table, own.values) for own in self._own)
+        for path, container, values in (*self._containers, *owned):
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
                 name, kept = joined(path, key), before.get(key)
-                number = type(item) in (int, float) and id(container) not in tables
+                number = type(item) in NUMBERS and id(container) not in tables
                 equal = item is kept or (number and type(kept) is type(item) and item == kept)
                 shown = not equal or (name in first and name not in written)
                 if shown and (number or isinstance(item, torch.Tensor)):
@@ -414,7 +426,7 @@ class Snapshot:
         of their memory.
         """
         for at, part, _ in below(item, path, self._walked):
-            if type(part) in (int, float):
+            if type(part) in NUMBERS:
                 yield at, part
             tensors = [(at, part)] if isinstance(part, torch.Tensor) else []
             if isinstance(part, nn.Module):
@@ -498,7 +510,7 @@ class Snapshot:
         later: deque[tuple[str, Any]] = deque()  # a parameter is called after its module, not its optimizer
         while (pending or later) and len(seen) < MAX_OBJECTS:
             path, value = (pending or later).popleft()
-            if isinstance(value, ATOMS) or id(value) in seen or of_process(value):
+            if isinstance(value, (*ATOMS, *STREAMS)) or id(value) in seen or of_process(value):
                 continue
             if isinstance(value, torch.optim.Optimizer) and pending:
                 later.append((path, value))
@@ -524,12 +536,20 @@ class Snapshot:
         for base in users:
             found += self._keep_own(f"{ATTRIBUTE}.{base.__qualname__}", of_class(base), base)
             found += self._keep_own(f"{ATTRIBUTE}.{base.__module__}", of_module(base), base)
+            for name, one in code_of(base):
+                found += self._of_class(one) if isinstance(one, type) else [(f"{ATTRIBUTE}.{name}", one)]
         return found
 
     def _visit(self, path: str, value: Any) -> list[tuple[str, Any]]:
         if isinstance(value, torch.Tensor):
             self._keep_tensor(path, value)
-            return _hooks(path, value, _TENSOR_HOOKS)
+            attributes = of_tensor(value)
+            values = contents(attributes)
+            self._containers.append((path, attributes, values))
+            return [
+                *_hooks(path, value, _TENSOR_HOOKS),
+                *((joined(path, key), one) for key, one in values.items()),
+            ]
         if type(value).__module__.partition(".")[0] == "numpy":
             import numpy as np
 
@@ -556,8 +576,7 @@ class Snapshot:
         below.extend(fixed(value))
         if isinstance(value, torch.optim.Optimizer):
             self._keep_optimizer(path, value)
-            below = [pair for pair in below if pair[0] not in {"state", "param_groups", "defaults"}]
-            below.extend((f"group{i}", group["params"]) for i, group in enumerate(value.param_groups))
+            below = [pair for pair in below if pair[0] not in {"state", "defaults"}]
         elif isinstance(value, nn.Module):
             self.modules.append(value)
             tables = [getattr(value, key) for key in _MODULE_TABLES]
@@ -573,7 +592,9 @@ class Snapshot:
     def _keep_iterators(self, path: str, values: Any) -> None:
         """Keep where the iterators in ``values`` stand, if they have no attributes that are kept."""
         for key, item in pairs(values) if not isinstance(values, set) else ():
-            if hasattr(type(item), "__next__") and not any(True for _ in holders(item)):
+            if isinstance(item, STREAMS):
+                self._lost.append(f"{joined(path, key)} ({type(item).__name__})")
+            elif hasattr(type(item), "__next__") and not any(True for _ in holders(item)):
                 try:
                     self._iterators.setdefault(id(item), (twin(item), []))[1].append((values, key))
                 except TypeError:
@@ -597,13 +618,12 @@ class Snapshot:
                         self._keep_tensor(f"{path}.{key}", tensor)
 
     def _keep_optimizer(self, path: str, optimizer: torch.optim.Optimizer) -> None:
-        groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
         state = {
             parameter: (values, {name: (value, _copied(value)) for name, value in values.items()})
             for parameter, values in optimizer.state.items()
             if isinstance(values, dict)
         }
-        self._optimizers.append((optimizer, state, groups, path))
+        self._optimizers.append((optimizer, state, path))
 
     def _keep_tensor(self, path: str, tensor: torch.Tensor) -> None:
         path = path.lstrip(".")

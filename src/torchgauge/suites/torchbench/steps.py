@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
 from torchgauge.suites.torchbench.reasons import Facts, explained
-from torchgauge.suites.torchbench.step_state import WRITTEN, Snapshot, thinned
+from torchgauge.suites.torchbench.step_state import WRITTEN, Snapshot, same_bits, thinned
 
 ITERATIONS = 1
 """Number of steps in an observation."""
@@ -31,6 +31,8 @@ UPDATE = "state.update."
 """Prefix of the paths of updates."""
 NO_MOMENTS = (GRADIENT, "state.buffer.", WRITTEN)
 """Prefixes of the paths of what is neither an update nor state of an optimizer."""
+NUDGE = 1e-6
+"""Relative size of random changes of parameters: about ten units in the last place of a float32 number."""
 LOOKS = 4
 """Number of steps in which calls of the module are counted, where compiled ones call it less often."""
 
@@ -128,6 +130,10 @@ class TorchBenchWorkload(BuiltWorkload):
     def copies(self, subject: Any) -> dict[int, Any]:
         """Return, by the ids of tensors, the copies from which upstream's own steps restore them."""
         return self.steps.copies(subject) if isinstance(self.steps, InvokeSteps) else {}
+
+    def lost(self, subject: Any) -> list[str]:
+        """Return the names of state that cannot be restored where the step is upstream's own."""
+        return self.steps.lost(subject) if isinstance(self.steps, InvokeSteps) else []
 
     def owner(self, subject: Any) -> Any:
         """Return upstream's object where the step is its own."""
@@ -252,9 +258,10 @@ class Instance:
             try:
                 self.model.set_module(self.placed)
             except NotImplementedError as error:
-                raise NotOfferedError(
-                    f"upstream's step does not accept a compiled module: {error}"
-                ) from error
+                if call is not self.module:
+                    raise NotOfferedError(
+                        f"upstream's step does not accept a compiled module: {error}"
+                    ) from error
             self.current = call
         return self.model.invoke()
 
@@ -263,15 +270,23 @@ class Start:
     """The state of an instance after compiled steps, with gradients, from which a step can begin."""
 
     def __init__(self, instance: Instance) -> None:
-        self._snapshot = Snapshot((instance.model, instance.module), owner=instance.placed)
+        known = (
+            *instance.snapshot.tensors.values(),
+            *instance.snapshot.optimizers,
+        )  # a step may have let them go
+        self._snapshot = Snapshot((instance.model, instance.module, known), owner=instance.placed)
         parameters = (tensor for _, tensor in self._snapshot.parameters())
         self._gradients = [(one, one.grad.clone()) for one in parameters if one.grad is not None]
 
-    def restore(self) -> None:
-        """Restore the state."""
+    def restore(self, nudge: int = 0) -> None:
+        """Restore the state; with the seed ``nudge``, multiply parameters by about 1 ± :data:`NUDGE`."""
         self._snapshot.restore()
         for tensor, gradient in self._gradients:
             tensor.grad = gradient.clone()
+        dice = torch.Generator().manual_seed(nudge)
+        with torch.no_grad():
+            for _, tensor in self._snapshot.parameters() if nudge else ():
+                tensor.mul_(1.0 + NUDGE * torch.randn(tensor.shape, generator=dice).to(tensor))
 
 
 class InvokeSteps:
@@ -294,6 +309,8 @@ class InvokeSteps:
         self.construct, self.facts = construct, facts
         self.training, self.gradients = training, gradients
         self.least: float | None = None
+        usual = type(host.model).set_module.__module__ == "torchbenchmark.util.model"
+        self.renews = False if usual or isinstance(host.module, WholeStep) else None
 
     def place(self, device: Any, dtype: Any) -> Any:
         """The module of the instance on ``device``; raises ``NotImplementedError`` for another dtype."""
@@ -328,7 +345,11 @@ class InvokeSteps:
         changes nothing.
         """
         instance, course = self._instance(subject), subject.course
+        if self.renews is None:
+            self._decide_renewal(subject.run_by(instance.module))
         run, former = self.step(subject), dict[str, torch.Tensor]()
+        if self.renews:
+            instance.renew()
         if course is not None:
             if course.start is None:
                 step = self._step(subject, course.leader)
@@ -337,7 +358,7 @@ class InvokeSteps:
                     step()
                 course.start = Start(instance)
             else:
-                course.start.restore()
+                course.start.restore(course.nudge)
             instance.renew()
             former = instance.snapshot.values()
             subject = dataclasses.replace(subject, seed=subject.seed + course.count)
@@ -346,6 +367,24 @@ class InvokeSteps:
         if course is not None and course.goes_on and subject.call is course.leader:
             course.end = Start(instance)
         return shown
+
+    def _decide_renewal(self, eager: Any) -> None:
+        """Decide whether observed steps of ``eager`` place its module again, as those of compiled code do.
+
+        They do so if this makes other objects, such as a new optimizer, and changes neither gradients nor
+        updates.
+        """
+        runs = list[Observation]()
+        for self.renews in (False, True):
+            with suppress(Exception):  # an upstream method need not accept the module that it has
+                runs.append(self.observe(eager))
+        left, placed = runs if len(runs) == 2 else ({}, {})
+        equal = all(
+            same_bits(leaf, placed.get(path))
+            for path, leaf in left.items()
+            if path.startswith((GRADIENT, UPDATE))
+        )
+        self.renews = equal and left.keys() != placed.keys()
 
     def _observed(
         self, subject: Any, instance: Instance, run: Callable[[], Any], former: dict[str, Any]
@@ -390,6 +429,10 @@ class InvokeSteps:
     def tensors(self, subject: Any) -> dict[str, Any]:
         """Return the tensors that upstream's object held before its first step, by path."""
         return dict(self._instance(subject).snapshot.tensors)
+
+    def lost(self, subject: Any) -> list[str]:
+        """Return the names of what upstream's object holds and cannot be restored."""
+        return self._instance(subject).snapshot.lost
 
     def owner(self, subject: Any) -> Any:
         """Return upstream's object, in which compiled code takes the place of the module."""
