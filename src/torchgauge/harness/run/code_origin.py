@@ -14,7 +14,7 @@ class CodeOrigin(str, Enum):
     COLD = "sampled cold"
     FOUND = "from the kept cache"
     NEW = "new to the kept cache"
-    AGAIN = "compiled again after the kept cache failed"
+    AGAIN = "compiled again without the kept cache"
     ALONE = "without a kept cache"
 
 

@@ -63,8 +63,6 @@ STREAMS = (io.IOBase, _BaseDataLoaderIter)
 """Classes of objects that give data and cannot be put back."""
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
-NUMBERS = (bool, int, float)
-"""Classes of the values that are compared if a step writes them, beside tensors and arrays."""
 WRITTEN = "state.written."
 """Prefix of the paths of what a TorchBench step writes, except buffers and what it trains."""
 
@@ -408,7 +406,7 @@ class Snapshot:
             before = dict(pairs(values))
             for key, item in pairs(contents(container)):
                 name, kept = joined(path, key), before.get(key)
-                number = type(item) in NUMBERS and id(container) not in tables
+                number = type(item) in (int, float) and id(container) not in tables
                 equal = item is kept or (number and type(kept) is type(item) and item == kept)
                 shown = not equal or (name in first and name not in written)
                 if shown and (number or isinstance(item, torch.Tensor)):
@@ -426,7 +424,7 @@ class Snapshot:
         of their memory.
         """
         for at, part, _ in below(item, path, self._walked):
-            if type(part) in NUMBERS:
+            if type(part) in (int, float):
                 yield at, part
             tensors = [(at, part)] if isinstance(part, torch.Tensor) else []
             if isinstance(part, nn.Module):
