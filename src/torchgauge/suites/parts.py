@@ -159,7 +159,10 @@ def _used(kind: type) -> tuple[dict[str, Any], dict[str, None]]:
 def of_tensor(tensor: torch.Tensor) -> View:
     """Return the attributes that a program has set on a tensor."""
     table = vars(tensor)
-    names = lambda: [name for name in table if not name.startswith("_dynamo")]  # noqa: E731
+
+    def names() -> list[str]:
+        return [name for name in table if not name.startswith("_dynamo")]
+
     return View(names, table.__getitem__, table.__setitem__, table.__delitem__)
 
 

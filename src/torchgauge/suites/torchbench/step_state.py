@@ -60,7 +60,7 @@ _TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"} - {"training"})
 _LIBRARIES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 """Packages whose classes have no state of a model."""
 STREAMS = (io.IOBase, _BaseDataLoaderIter)
-"""Classes of objects that give data and cannot be put back."""
+"""Classes of objects that may give data and cannot be put back."""
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 WRITTEN = "state.written."
@@ -196,7 +196,7 @@ class Snapshot:
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:
-        """Return the optimizers."""
+        """Return the optimizers at the time of construction."""
         return [optimizer for optimizer, *_ in self._optimizers]
 
     @property
@@ -591,6 +591,8 @@ class Snapshot:
         """Keep where the iterators in ``values`` stand, if they have no attributes that are kept."""
         for key, item in pairs(values) if not isinstance(values, set) else ():
             if isinstance(item, STREAMS):
+                if isinstance(item, io.IOBase) and (item.closed or not item.readable()):
+                    continue
                 self._lost.append(f"{joined(path, key)} ({type(item).__name__})")
             elif hasattr(type(item), "__next__") and not any(True for _ in holders(item)):
                 try:
