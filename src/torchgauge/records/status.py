@@ -138,7 +138,7 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 
 BESIDE_A_NUMBER: Mapping[Modifier, str] = {
-    Modifier.DEGRADED: "requested path did not run, or only in part; not counted as a pass",
+    Modifier.DEGRADED: "not wholly on the requested path; not a pass",
     Modifier.OTHER_MODEL: "not the declared model; excluded from passes and comparisons",
     Modifier.UNCHECKED: "not shown to be correct; excluded from passes and comparisons",
     Modifier.FASTER_THAN_PEAK: "impossibly fast; excluded from means, claims, trends and comparisons",

@@ -19,6 +19,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -118,7 +119,7 @@ def of_class(kind: type) -> View:
 
 def of_module(kind: type) -> View:
     """Return the global variables that a class uses in its methods and in the functions that they call."""
-    table, used = _used(kind)
+    table, used = _globals_used_by(kind)
     names = [name for name in used if _plain(table[name])]
     return View(lambda: names, table.__getitem__, table.__setitem__, table.__delitem__)
 
@@ -126,23 +127,22 @@ def of_module(kind: type) -> View:
 def code_of(kind: type) -> list[tuple[str, Any]]:
     """Return the methods of a class, and the functions and classes of its file that they use, by name.
 
-    Return nothing of an installed package.
+    Return an empty list for an installed package.
     """
-    table, used = _used(kind)
-    if "-packages" in str(table.get("__file__")):
+    table, used = _globals_used_by(kind)
+    if {"site-packages", "dist-packages"} & {*Path(table.get("__file__") or "").parts}:
         return []
-    methods = (
-        (f"{kind.__qualname__}.{name}", getattr(one, "__func__", one)) for name, one in vars(kind).items()
-    )
+    start = f"{kind.__qualname__}."
+    methods = ((start + name, getattr(one, "__func__", one)) for name, one in vars(kind).items())
     others = ((name, table[name]) for name in used)
     return [
         (name, one)
-        for name, one in (*methods, *others)
+        for name, one in ((name, inspect.unwrap(one)) for name, one in (*methods, *others) if callable(one))
         if isinstance(one, (types.FunctionType, type)) and one.__module__ == kind.__module__
     ]
 
 
-def _used(kind: type) -> tuple[dict[str, Any], dict[str, None]]:
+def _globals_used_by(kind: type) -> tuple[dict[str, Any], dict[str, None]]:
     """Return the global variables of the file of ``kind``, and the names of those that its code uses."""
     table: dict[str, Any] = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
     pending: list[Any] = [inspect.unwrap(one) for one in vars(kind).values() if callable(one)]

@@ -223,16 +223,8 @@ class BuiltWorkload:
         state = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
         return {"args": subject.args, "kwargs": subject.kwargs, **state}
 
-    def copies(self, subject: Any) -> dict[int, Any]:
-        """Return, by the ids of tensors of ``subject``, copies of their first values that its steps hold."""
-        return {}
-
-    def lost(self, subject: Any) -> list[str]:
-        """Return the names of state of the object that steps ``subject`` which cannot be restored."""
-        return []
-
-    def owner(self, subject: Any) -> Any:
-        """Return the object that steps ``subject`` and restores its own state; None if there is none."""
+    def instance(self, subject: Any) -> Any:
+        """Return what steps ``subject`` and restores its own state (a TorchBench ``Instance``), or None."""
         return None
 
 

@@ -37,18 +37,18 @@ class RemadeCall:
 
 
 @dataclass
-class Course:
+class EarlierSteps:
     """The ``count`` compiled steps, by ``leader``, before an observed step of a TorchBench model.
 
-    The observation of compiled code takes these steps and sets ``start``, the state after them, unless that
-    is known. Eager's begins from it. If the course ``goes_on``, the observation of compiled code sets
-    ``end``, the state after the observed step. Observations with the seed ``nudge`` begin from weights that
-    differ slightly from those of ``start``.
+    The observation of compiled code takes these steps and sets ``start``, the state after them, unless
+    ``start`` is set. Eager's observation begins from ``start``. With ``keeps_end``, the observation of
+    compiled code sets ``end``, the state after the observed step. Observations with the seed ``nudge``
+    begin from weights that differ slightly from those of ``start``.
     """
 
     count: int
     start: Any = None
-    goes_on: bool = False
+    keeps_end: bool = False
     nudge: int = 0
     leader: Callable[..., Any] | None = None
     end: Any = None
@@ -61,7 +61,7 @@ class Subject:
     ``call`` is what runs the mathematics: the module itself, or its compiled form. ``autocast`` makes the
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
     what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` holds the
-    name and dtype of each floating-point or complex tensor whose dtype is not the workload's. ``course``
+    name and dtype of each floating-point or complex tensor whose dtype is not the workload's. ``earlier``
     holds the steps before an observed step of a TorchBench model that upstream steps.
     """
 
@@ -76,7 +76,7 @@ class Subject:
     built: Any = None
     keeps_cache: bool = False
     kept: Sequence[str] = ()
-    course: Course | None = None
+    earlier: EarlierSteps | None = None
 
     def run_by(self, call: Callable[..., Any]) -> Subject:
         """The same with ``call`` in the module's place, and with the module that a remade one is of."""

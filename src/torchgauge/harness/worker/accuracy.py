@@ -111,7 +111,7 @@ class Verdict:
 def _judging() -> Iterator[None]:
     """Raise what is raised inside as an error of the judge: no model and no device is to blame.
 
-    A handler of signals may raise anywhere, such as that of a ``DataLoader`` whose worker has died.
+    Errors of PyTorch's signal handler pass unchanged: a worker of a ``DataLoader`` has died.
     """
     try:
         yield

@@ -30,7 +30,7 @@ from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import GROWTH, NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.own_run import Run, detailed, measured
-from torchgauge.harness.scenarios.scenario import Course, Subject, require
+from torchgauge.harness.scenarios.scenario import EarlierSteps, Subject, require
 from torchgauge.harness.timing_lock_client import TimingLockClient
 from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.case_state import CaseState
@@ -187,10 +187,10 @@ class GroupRun:
         if own is not None and own.watched and not gave_up(state.prepared.degraded):
             due = steps
             if count < due and self.subject is not None:
-                due = max(least, int(due * self.subject.built.least_calls(self.subject)))
+                due = max(least, math.ceil(due * self.subject.built.least_calls(self.subject)))
             if count < due:
-                entering = f"step {number}" if number and steps == 1 else counted(steps, "step")
-                problem = f"{entering} entered the code of {name} {counted(count, 'time')}"
+                which = f"step {number}" if number and steps == 1 else counted(steps, "step")
+                problem = f"{which} entered the code of {name} {counted(count, 'time')}"
                 if own.others:
                     problem += f", and {counted(own.others, 'graph')} went to another back end"
                     problem += f": {OVERRIDE} is set" if os.environ.get(OVERRIDE) else ""
@@ -572,7 +572,7 @@ class GroupRun:
         self.enter(Phase.ACCURACY, state)
         try:
             with self.running(state):
-                problem = self.checks.again(state, Course(earlier) if earlier else None)
+                problem = self.checks.again(state, EarlierSteps(earlier))
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
         else:

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from torchgauge.harness.scenarios.scenario import Course, RemadeCall, Subject
+from torchgauge.harness.scenarios.scenario import EarlierSteps, RemadeCall, Subject
 from torchgauge.harness.worker.contract import CALLS, Contract, Recorded
 from torchgauge.harness.worker.memory import fits, model_bytes
 from torchgauge.harness.worker.other_inputs import NewInputs
@@ -51,7 +51,7 @@ class Observer:
 
     ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
     compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
-    If upstream steps its TorchBench model, ``course`` holds the steps before each observation.
+    If upstream steps its TorchBench model, ``earlier`` holds the steps before each observation.
     Observers whose observations are compared share their ``boxes``.
     """
 
@@ -59,12 +59,13 @@ class Observer:
         self.scenario, self.subject, self.runner = scenario, subject, ""
         self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
-        self.course: Course | None = None
+        self.earlier: EarlierSteps | None = None
         self.stateful = False
         self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         built = subject.built
-        copies, owner = (None, None) if built is None else (built.copies(subject), built.owner(subject))
+        self._instance = instance = None if built is None else built.instance(subject)
+        copies, owner = (None, None) if instance is None else (instance.snapshot.copies(), instance.model)
         wrappable = getattr(built, "wrappable", True)
         snapshot = partial(Snapshot, self._live, subject.module, weights=weights, copies=copies, owner=owner)
         self._snapshot = snapshot()
@@ -93,7 +94,7 @@ class Observer:
         program that is ``stateful`` first runs with the first inputs, as compiled code may cache that result.
         """
         subject = self._with(call)
-        subject = replace(subject, seed=subject.seed + later, course=self.course)
+        subject = replace(subject, seed=subject.seed + later, earlier=self.earlier)
         self.restore(whole=True)
         try:
             if other is not None:
@@ -103,7 +104,7 @@ class Observer:
                 if not inputs.renew(other, half=True):
                     return {}
             seen: Observation = dict(self.scenario.observe(subject))
-            unknown = other is not None or self.course is not None  # which code has changed the state
+            unknown = other is not None or self.earlier is not None  # which code has changed the state
             runners = set() if unknown else {"" if call is None else self.runner}
             seen.update(self._without(self._changed(None, runners, moves=True), self._own))
         finally:
@@ -137,8 +138,7 @@ class Observer:
     @property
     def lost(self) -> list[str]:
         """Return the names of the state that cannot be restored."""
-        built = self.subject.built
-        return self._snapshot.lost + (built.lost(self.subject) if built is not None else [])
+        return self._snapshot.lost + (self._instance.snapshot.lost if self._instance is not None else [])
 
     @property
     def contracts(self) -> list[Contract]:

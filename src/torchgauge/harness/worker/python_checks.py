@@ -41,7 +41,7 @@ class PythonChecks:
             state.prepared = Prepared(self._call)
         return {state.index: self._call for state in self.run_.live}
 
-    def again(self, state: CaseState, _course: Any = None) -> tuple[Cause, str] | None:
+    def again(self, state: CaseState, _earlier: Any = None) -> tuple[Cause, str] | None:
         """What is wrong with one more call."""
         found = self._call()
         return None if found == self.first else (Cause.TOLERANCE, f"{found!r} instead of {self.first!r}")

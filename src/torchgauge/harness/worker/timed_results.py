@@ -15,7 +15,7 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.harness.scenarios.scenario import Course
+from torchgauge.harness.scenarios.scenario import EarlierSteps
 from torchgauge.harness.worker.contract import HELD
 from torchgauge.harness.worker.memory import tensor_bytes
 from torchgauge.harness.worker.other_inputs import Repetition
@@ -45,9 +45,9 @@ UPSTREAM_S = 8.0
 """Seconds of CPU time that observations of the first steps may always take if upstream steps its model, and
 as many for eager's runs with other rounding.
 """
-DIRECT = frozenset({1, 2, 3, 6, 19, 83})
-"""Numbers of the steps that follow others directly if upstream steps its TorchBench model. Before any other
-step, the state is restored, and compiled code that keeps a copy of a weight may read the weight again.
+UNRESTORED = frozenset({1, 2, 3, 6, 19, 83})
+"""Numbers, from 0, of the steps of upstream's own before which the state is not restored: restoring may make
+compiled code read a weight again that it has cached.
 """
 LATE = 10.0
 """Seconds of wall time that count as one second of CPU time: steps may wait for a device."""
@@ -62,19 +62,19 @@ MIDDLE = 6
 class Limit:
     """A limit of CPU time in ``seconds``, and of wall time in :data:`LATE` times as many.
 
-    Up to as many seconds of what ``free_s`` counts are no part of it.
+    Up to ``seconds`` of the CPU time that ``uncounted_s`` returns do not count.
     """
 
-    def __init__(self, seconds: float, free_s: Callable[[], float] = float) -> None:
-        self.seconds, self._free_s = seconds, free_s
+    def __init__(self, seconds: float, uncounted_s: Callable[[], float] = float) -> None:
+        self.seconds, self._uncounted_s = seconds, uncounted_s
         self._cpu_end, self._wall_end = time.process_time() + seconds, time.perf_counter() + LATE * seconds
-        self._free_before = free_s()
+        self._uncounted_before = uncounted_s()
 
     @property
     def rest_s(self) -> float:
         """Return the seconds of CPU time that are left."""
-        free_s = min(self.seconds, self._free_s() - self._free_before)
-        return self._cpu_end + free_s - time.process_time()
+        uncounted_s = min(self.seconds, self._uncounted_s() - self._uncounted_before)
+        return self._cpu_end + uncounted_s - time.process_time()
 
     @property
     def reached(self) -> bool:
@@ -92,7 +92,7 @@ class TimedResults:
         self.compared = self.random = 0
         self._gain: float | None = None
         self._observes = False
-        self._course = Course(0)
+        self._earlier = EarlierSteps(0)
 
     def first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> None:
         """Run up to :data:`FIRST_STEPS` steps, call ``note`` before each, and compare the result of each.
@@ -115,7 +115,7 @@ class TimedResults:
             calm = 0 if _compilations() > before else calm + 1
             if calm == CALM or time.perf_counter() > end:
                 break
-        self._course = Course(0)
+        self._earlier = EarlierSteps(0)
 
     def _compare_first_steps(self, step: Callable[[], Any], note: Callable[[], Any], budget_s: float) -> int:
         """Return the number of the next step."""
@@ -126,15 +126,16 @@ class TimedResults:
         self._observes = compiled and not checks.has_results(self._state)
         upstream = self._observes and not checks.built.wrappable
         seconds = max(UPSTREAM_S if upstream else LEAST_S, SHARE * budget_s)
-        limit = Limit(seconds, lambda: checks.rounding_s)
+        start = partial(Limit, seconds, lambda: checks.rounding_s)
+        limit = start()
         for number in range(FIRST_STEPS):
             if number == 1 and (self._observes or _compilations() > before):  # compiling takes none of it
-                limit = Limit(seconds, lambda: checks.rounding_s)
+                limit = start()
             if limit.reached:
                 return number
             if self._observes:
                 self._observe(number)
-                if upstream and number and self._course.end is None:
+                if upstream and number and self._earlier.end is None:
                     return number + 1
                 continue
             note()
@@ -176,10 +177,10 @@ class TimedResults:
 
     def _observe(self, number: int) -> None:
         """Judge an observation, of step ``number`` if upstream steps its TorchBench model."""
-        last = self._course
-        start = last.end if last.count + 1 == number and number not in DIRECT else None
-        self._course = Course(number, start, goes_on=True)
-        self._refuse(self._checks.again(self._state, self._course if number else None))
+        last = self._earlier
+        start = last.end if last.count + 1 == number and number not in UNRESTORED else None
+        self._earlier = EarlierSteps(number, start, keeps_end=True)
+        self._refuse(self._checks.again(self._state, self._earlier))
         self.compared += 1
 
     def judge(self, returned: Any, number: int, steps: int, block_s: float) -> None:
@@ -197,7 +198,7 @@ class TimedResults:
             self.random += self.compared - before
             self._compare_contract(checks.recording(self._state), returned, number)
         elif self._blocks >= MIDDLE:
-            self._refuse(checks.again(self._state, Course(number) if number else None))
+            self._refuse(checks.again(self._state, EarlierSteps(number)))
             self.compared += 1
         if self._blocks > 1:  # in the first block, eager repeats the steps of a program with state
             self._spent_s += time.perf_counter() - began

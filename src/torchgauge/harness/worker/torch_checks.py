@@ -27,7 +27,7 @@ from torchgauge.harness.backends.prepared import (
     checked,
     prepare,
 )
-from torchgauge.harness.scenarios.scenario import Course, RemadeCall, Subject
+from torchgauge.harness.scenarios.scenario import EarlierSteps, RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import (
     Verdict,
@@ -94,8 +94,7 @@ SEEDS_APART = 1000
 LATER = 4.5
 """Observations of a later step need at most so many times the memory of eager's first observation."""
 STARTS = 8.0
-"""And so many times the memory of the model: states before and after the step, with gradients and moments.
-"""
+"""Factor on the model's memory for the states before and after such a step, with gradients and moments."""
 SLACK = 3.0
 """Rounding explains so many times as much in a later step: in one of many steps, compiled code may turn a
 ReLU that no eager run with other rounding turns.
@@ -180,13 +179,13 @@ class TorchChecks:
             for state, has_own in zip(self.run_.states, sized, strict=True):
                 state.measurements += [] if has_own or state.prepared.rule else [size]
 
-    def again(self, state: CaseState, course: Course | None = None) -> tuple[Cause, str] | None:
+    def again(self, state: CaseState, earlier: EarlierSteps | None = None) -> tuple[Cause, str] | None:
         """Return what is wrong with one more observation of ``state``, by the rule that the first one passed.
 
-        If upstream steps its TorchBench model, the observed steps of both begin from the state after the
-        compiled steps of ``course``. They begin from the first state if memory is short, or if eager's step
-        does not repeat its result after these steps or raises: what they have stored may have the names of a
-        compiled module's parameters.
+        If upstream steps its TorchBench model, the observed compiled step and eager's begin from the state
+        after the compiled steps of ``earlier``. They begin from the first state if memory is short, or if
+        eager's step does not repeat its result after these steps or raises: what they have stored may have
+        the names of a compiled module's parameters.
         """
         if self.observer is None:
             return None
@@ -195,19 +194,20 @@ class TorchChecks:
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
         needed = LATER * tensor_bytes(self.eager) + STARTS * model_bytes(self.subject.module)
         room = fits(needed, self.settings.memory_limit_bytes)
-        course = course if course and compiled and not self.built.wrappable and room else None
+        follows = earlier is not None and earlier.count and compiled and not self.built.wrappable and room
+        earlier = earlier if follows else None
         steps, least = getattr(self.scenario, "ITERATIONS", 1), 1
-        if course:
-            course.leader = state.prepared.call
-            steps, least = (course.count + 1, 1) if course.start is None else (1, 0)
-        ended, self.observer.course, eager = self.ended, course, None
+        if earlier:
+            earlier.leader = self.with_call(state.prepared.call).call
+            steps, least = (earlier.count + 1, 1) if earlier.start is None else (1, 0)
+        ended, self.observer.earlier, eager = self.ended, earlier, None
         try:
-            with self.run_.observed(state, steps, least, course.count + 1 if course else 0):
+            with self.run_.observed(state, steps, least, earlier.count + 1 if earlier else 0):
                 found = self.observer.observe(state.prepared.call)
             self.left = torch.get_rng_state()
-            with suppress(Exception) if course else nullcontext():
+            with suppress(Exception) if earlier else nullcontext():
                 eager = results(drawn=False)
-            self.ended = torch.get_rng_state() if course else ended
+            self.ended = torch.get_rng_state() if earlier else ended
             if written := self._written(state):
                 return Cause.TOLERANCE, written
             if eager is not None:
@@ -215,13 +215,13 @@ class TorchChecks:
                 if verdict.ok:
                     self.note_nonfinite(state, eager.base)
                     return None
-                if not course or self.repeats(eager, self.observer.observe()):
-                    step = f" (seen in step {course.count + 1})" if course else ""
+                if not earlier or self.repeats(eager, self.observer.observe()):
+                    step = f" (seen in step {earlier.count + 1})" if earlier else ""
                     return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
-            self.ended, self.observer.course = ended, None
-        assert course is not None
-        course.end = None
+            self.ended, self.observer.earlier = ended, None
+        assert earlier is not None
+        earlier.end = None
         return self.again(state)
 
     def unequal(
@@ -597,10 +597,10 @@ class TorchChecks:
 
         If other random numbers are ``drawn``, eager with other seeds replaces float64; every second run also
         has other rounding. Results that eager ``repeated`` are judged by runs on the host, which no fault of
-        the device affects. On a course, ``base`` is a new observation.
+        the device affects. After ``earlier`` steps, ``base`` is a new observation.
         """
         assert self.observer is not None
-        course = self.observer.course
+        earlier = self.observer.earlier
         host = self.reference.host if on_host or repeated else None
         again = partial(self.observer.observe, None) if host is None else self.reference.again
 
@@ -613,19 +613,19 @@ class TorchChecks:
             if repeated and not self._repeats():
                 return {}
             began = time.process_time()
-            if course:
-                course.nudge = number if number > len(TIMES) else 0
+            if earlier:
+                earlier.nudge = number if number > len(TIMES) else 0
             try:
                 return rounded_otherwise(partial(again, 0), number)
             finally:
                 self.rounding_s += time.process_time() - began
-                if course:
-                    course.nudge = 0
+                if earlier:
+                    earlier.nudge = 0
 
         def exact() -> Observation | None:
             return None if self.random else self.reference.fp64
 
-        if course:
+        if earlier:
             return EagerResults(run, self.observer.observe(), slack=SLACK)
         here = host is None or self._on_host()  # another device may round more, as with TF32
         near = TIGHT if here and self.workload.dtype in FULL_PRECISION else NEAR

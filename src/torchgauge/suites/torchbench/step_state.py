@@ -7,7 +7,6 @@ back. Worker side only.
 
 from __future__ import annotations
 
-import io
 import random
 import sys
 from collections import deque
@@ -18,7 +17,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from torchgauge.suites.outputs import change, to_host
 from torchgauge.suites.parts import (
@@ -59,8 +57,6 @@ _TORCHS = frozenset({*vars(nn.Module()), "_compiled_call_impl"} - {"training"})
 """Attributes of a module that belong to PyTorch and are not state."""
 _LIBRARIES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 """Packages whose classes have no state of a model."""
-STREAMS = (io.IOBase, _BaseDataLoaderIter)
-"""Classes of objects that may give data and cannot be put back."""
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 WRITTEN = "state.written."
@@ -156,6 +152,7 @@ class Snapshot:
         self._arrays: list[tuple[str, Any, Any]] = []
         self._views: set[Any] = set()
         self._generators: list[tuple[str, Any, Any]] = []
+        self._with_code = model is None  # a back end may keep results in functions of its own file
         self._walked = self._walk(root, model, owner)
         if isinstance(model, nn.Module):
             self._keep_tables(model, weights)
@@ -508,7 +505,12 @@ class Snapshot:
         later: deque[tuple[str, Any]] = deque()  # a parameter is called after its module, not its optimizer
         while (pending or later) and len(seen) < MAX_OBJECTS:
             path, value = (pending or later).popleft()
-            if isinstance(value, (*ATOMS, *STREAMS)) or id(value) in seen or of_process(value):
+            if isinstance(value, ATOMS) or id(value) in seen:
+                continue
+            if _is_stream(value):
+                self._lost.append(f"{path.lstrip('.')} ({type(value).__name__})")
+                continue
+            if of_process(value):
                 continue
             if isinstance(value, torch.optim.Optimizer) and pending:
                 later.append((path, value))
@@ -534,20 +536,13 @@ class Snapshot:
         for base in users:
             found += self._keep_own(f"{ATTRIBUTE}.{base.__qualname__}", of_class(base), base)
             found += self._keep_own(f"{ATTRIBUTE}.{base.__module__}", of_module(base), base)
-            for name, one in code_of(base):
+            for name, one in code_of(base) if self._with_code else ():
                 found += self._of_class(one) if isinstance(one, type) else [(f"{ATTRIBUTE}.{name}", one)]
         return found
 
     def _visit(self, path: str, value: Any) -> list[tuple[str, Any]]:
         if isinstance(value, torch.Tensor):
-            self._keep_tensor(path, value)
-            attributes = of_tensor(value)
-            values = contents(attributes)
-            self._containers.append((path, attributes, values))
-            return [
-                *_hooks(path, value, _TENSOR_HOOKS),
-                *((joined(path, key), one) for key, one in values.items()),
-            ]
+            return self._visit_tensor(path, value)
         if type(value).__module__.partition(".")[0] == "numpy":
             import numpy as np
 
@@ -587,14 +582,22 @@ class Snapshot:
         below = [(joined(path, key), item) for key, item in below if not isinstance(item, ATOMS)]
         return below + self._of_class(type(value))
 
+    def _visit_tensor(self, path: str, tensor: torch.Tensor) -> list[tuple[str, Any]]:
+        """Keep a tensor and its attributes; return its hooks and attributes."""
+        before = len(self.tensors)
+        self._keep_tensor(path, tensor)
+        hooks = _hooks(path, tensor, _TENSOR_HOOKS)
+        if len(self.tensors) == before and not vars(tensor):  # one of very many views
+            return hooks
+        attributes = of_tensor(tensor)
+        values = contents(attributes)
+        self._containers.append((path, attributes, values))
+        return [*hooks, *((joined(path, key), one) for key, one in values.items())]
+
     def _keep_iterators(self, path: str, values: Any) -> None:
         """Keep where the iterators in ``values`` stand, if they have no attributes that are kept."""
         for key, item in pairs(values) if not isinstance(values, set) else ():
-            if isinstance(item, STREAMS):
-                if isinstance(item, io.IOBase) and (item.closed or not item.readable()):
-                    continue
-                self._lost.append(f"{joined(path, key)} ({type(item).__name__})")
-            elif hasattr(type(item), "__next__") and not any(True for _ in holders(item)):
+            if hasattr(type(item), "__next__") and not any(True for _ in holders(item)):
                 try:
                     self._iterators.setdefault(id(item), (twin(item), []))[1].append((values, key))
                 except TypeError:
@@ -667,6 +670,14 @@ def thinned(tensor: torch.Tensor) -> torch.Tensor:
 def _hooks(path: str, owner: Any, names: Collection[str]) -> list[tuple[str, Any]]:
     """Return the hooks of a module or a tensor, which may hold state."""
     return [(joined(path, name), hook) for name in names for hook in (getattr(owner, name) or {}).values()]
+
+
+def _is_stream(value: Any) -> bool:
+    """Return whether ``value`` is a source of data whose position cannot be restored."""
+    room = type(value).__module__
+    if room == "_io":
+        return not value.closed and bool(value.readable())
+    return room == "torch.utils.data.dataloader" and hasattr(value, "__next__")
 
 
 def _place(tensor: torch.Tensor) -> int:

@@ -123,21 +123,12 @@ class TorchBenchWorkload(BuiltWorkload):
 
     def tensors(self, subject: Any) -> dict[str, Any]:
         """Return what a step reads: all that upstream's object holds where the step is its own."""
-        if isinstance(self.steps, InvokeSteps):
-            return self.steps.tensors(subject)
-        return super().tensors(subject)
+        instance = self.instance(subject)
+        return super().tensors(subject) if instance is None else dict(instance.snapshot.tensors)
 
-    def copies(self, subject: Any) -> dict[int, Any]:
-        """Return, by the ids of tensors, the copies from which upstream's own steps restore them."""
-        return self.steps.copies(subject) if isinstance(self.steps, InvokeSteps) else {}
-
-    def lost(self, subject: Any) -> list[str]:
-        """Return the names of state that cannot be restored where the step is upstream's own."""
-        return self.steps.lost(subject) if isinstance(self.steps, InvokeSteps) else []
-
-    def owner(self, subject: Any) -> Any:
-        """Return upstream's object where the step is its own."""
-        return self.steps.owner(subject) if isinstance(self.steps, InvokeSteps) else None
+    def instance(self, subject: Any) -> Instance | None:
+        """Return the instance whose own step runs; None if the module does."""
+        return self.steps.instance(subject) if isinstance(self.steps, InvokeSteps) else None
 
     def compiled(self, subject: Any) -> Any:
         """Return the module; the method itself where it is compiled whole.
@@ -266,34 +257,34 @@ class Instance:
         return self.model.invoke()
 
 
-class Start:
+class StepState:
     """The state of an instance after compiled steps, with gradients, from which a step can begin."""
 
     def __init__(self, instance: Instance) -> None:
-        known = (
-            *instance.snapshot.tensors.values(),
-            *instance.snapshot.optimizers,
-        )  # a step may have let them go
-        self._snapshot = Snapshot((instance.model, instance.module, known), owner=instance.placed)
-        parameters = (tensor for _, tensor in self._snapshot.parameters())
-        self._gradients = [(one, one.grad.clone()) for one in parameters if one.grad is not None]
+        # steps may have replaced tensors and optimizers
+        first = (*instance.snapshot.tensors.values(), *instance.snapshot.optimizers)
+        self._snapshot = Snapshot((instance.model, instance.module, first), owner=instance.placed)
+        leaves = (one for one in self._snapshot.tensors.values() if one.is_leaf)
+        self._gradients = [(one, one.grad.clone()) for one in leaves if one.grad is not None]
 
     def restore(self, nudge: int = 0) -> None:
         """Restore the state; with the seed ``nudge``, multiply parameters by about 1 ± :data:`NUDGE`."""
         self._snapshot.restore()
         for tensor, gradient in self._gradients:
             tensor.grad = gradient.clone()
-        dice = torch.Generator().manual_seed(nudge)
-        with torch.no_grad():
-            for _, tensor in self._snapshot.parameters() if nudge else ():
-                tensor.mul_(1.0 + NUDGE * torch.randn(tensor.shape, generator=dice).to(tensor))
+        if nudge:
+            dice = torch.Generator().manual_seed(nudge)
+            with torch.no_grad():
+                for _, tensor in self._snapshot.parameters():
+                    tensor.mul_(1.0 + NUDGE * torch.randn(tensor.shape, generator=dice).to(tensor))
 
 
 class InvokeSteps:
     """Upstream's own step, taken from one remembered state.
 
     ``construct`` makes another instance on a device that is not the host; ``gradients`` says whether the step
-    needs autograd.
+    needs autograd. ``renews`` is whether eager's observed steps call ``set_module()`` again, or None until
+    that is decided.
     """
 
     def __init__(
@@ -326,46 +317,46 @@ class InvokeSteps:
 
     def step(self, subject: Any) -> Callable[[], Any]:
         """A function that runs one step, from the remembered state on."""
-        self._instance(subject).restore()
+        self.instance(subject).restore()
         return self._step(subject, subject.call)
 
     def _step(self, subject: Any, call: Callable[..., Any]) -> Callable[[], Any]:
         """Return a function that runs one step with ``call`` in the place of the module."""
-        run = partial(self._instance(subject).invoke, call)
+        run = partial(self.instance(subject).invoke, call)
         return run if subject.autocast is None else lambda: _inside(subject.autocast, run)
 
     def observe(self, subject: Any) -> dict[str, Any]:
         """Return what one seeded step returns and writes or, in training, the state that it leaves.
 
-        It begins from the remembered state, or after the steps of ``subject.course``; each of these draws
+        It begins from the remembered state, or after the steps of ``subject.earlier``; each of these draws
         other random numbers.
         Gradients, numbers and the state of optimizers are returned as values, weights, buffers and other
         tensors as their change in this step. The caller compares and restores the state that the step
         changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for a step that
         changes nothing.
         """
-        instance, course = self._instance(subject), subject.course
+        instance, earlier = self.instance(subject), subject.earlier
         if self.renews is None:
             self._decide_renewal(subject.run_by(instance.module))
         run, former = self.step(subject), dict[str, torch.Tensor]()
         if self.renews:
             instance.renew()
-        if course is not None:
-            if course.start is None:
-                step = self._step(subject, course.leader)
+        if earlier is not None:
+            if earlier.start is None:
+                step = self._step(subject, earlier.leader)
                 seed_all(subject)
-                for _ in range(course.count):
+                for _ in range(earlier.count):
                     step()
-                course.start = Start(instance)
+                earlier.start = StepState(instance)
             else:
-                course.start.restore(course.nudge)
+                earlier.start.restore(earlier.nudge)
             instance.renew()
             former = instance.snapshot.values()
-            subject = dataclasses.replace(subject, seed=subject.seed + course.count)
+            subject = dataclasses.replace(subject, seed=subject.seed + earlier.count)
         seed_all(subject)
         shown = self._observed(subject, instance, run, former)
-        if course is not None and course.goes_on and subject.call is course.leader:
-            course.end = Start(instance)
+        if earlier is not None and earlier.keeps_end and subject.call is earlier.leader:
+            earlier.end = StepState(instance)
         return shown
 
     def _decide_renewal(self, eager: Any) -> None:
@@ -378,18 +369,15 @@ class InvokeSteps:
         for self.renews in (False, True):
             with suppress(Exception):  # an upstream method need not accept the module that it has
                 runs.append(self.observe(eager))
-        left, placed = runs if len(runs) == 2 else ({}, {})
-        equal = all(
-            same_bits(leaf, placed.get(path))
-            for path, leaf in left.items()
-            if path.startswith((GRADIENT, UPDATE))
-        )
-        self.renews = equal and left.keys() != placed.keys()
+        kept, renewed = runs if len(runs) == 2 else ({}, {})
+        paths = [path for path in {**kept, **renewed} if path.startswith((GRADIENT, UPDATE))]
+        equal = all(same_bits(kept.get(path), renewed.get(path)) for path in paths)
+        self.renews = equal and kept.keys() != renewed.keys()
 
     def _observed(
         self, subject: Any, instance: Instance, run: Callable[[], Any], former: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return what the step ``run`` shows that begins now, and from ``former`` values."""
+        """Run a step and return what it shows; changes are relative to the ``former`` values of a path."""
         whole = isinstance(instance.module, WholeStep)
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
             if not self.training:
@@ -422,27 +410,12 @@ class InvokeSteps:
                 with subject.module.register_forward_pre_hook(lambda *_: calls.append(None)):  # noqa: B023
                     run()
                 counts[number] = len(calls)
-            self._instance(subject).restore()
+            self.instance(subject).restore()
             self.least = min(counts) / counts[0] if counts[0] else 1.0
         return self.least
 
-    def tensors(self, subject: Any) -> dict[str, Any]:
-        """Return the tensors that upstream's object held before its first step, by path."""
-        return dict(self._instance(subject).snapshot.tensors)
-
-    def lost(self, subject: Any) -> list[str]:
-        """Return the names of what upstream's object holds and cannot be restored."""
-        return self._instance(subject).snapshot.lost
-
-    def owner(self, subject: Any) -> Any:
-        """Return upstream's object, in which compiled code takes the place of the module."""
-        return self._instance(subject).model
-
-    def copies(self, subject: Any) -> dict[int, torch.Tensor]:
-        """Return, by the ids of tensors, the copies from which they are restored."""
-        return self._instance(subject).snapshot.copies()
-
-    def _instance(self, subject: Any) -> Instance:
+    def instance(self, subject: Any) -> Instance:
+        """Return the instance that holds the module of ``subject``."""
         for instance in self.instances.values():
             if instance.module is subject.module:
                 return instance

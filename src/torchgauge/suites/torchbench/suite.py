@@ -144,7 +144,7 @@ class TorchBenchSuite:
 
 
 def _code(file: Path, checkout: Path, names: str, seen: set[Path]) -> str:
-    """Return the text of ``file``, and of the checkout's files whose names it imports, if ``names`` match."""
+    """Return the text of ``file``, and of the checkout's files from which it imports ``names``, a pattern."""
     if file in seen or not file.is_file():
         return ""
     seen.add(file)
