@@ -219,7 +219,10 @@ def test_code_that_is_wrong_from_a_step_on_that_no_block_reaches_is_found(
     """The state is restored before each block, whose steps are the first ones, and later steps are wrong."""
     wrong = {"is_wrong_from_a_late_step_on": "(seen in step 21)"}
     wrong["is_wrong_in_each_37th_step"] = "(seen in step 37)"
-    assert_found(run("training", ",".join(wrong), "faithful"), wrong)
+    rows = run("training", ",".join(wrong), "faithful")
+    assert_found(rows, wrong)
+    ends = {name.split()[0]: row["reason"].rpartition(" (")[2] for name, row in rows.items()}
+    assert ends == {name: end.removeprefix("(") for name, end in wrong.items()}
 
 
 @pytest.mark.parametrize("mode", ["training", "inference"])

@@ -135,7 +135,7 @@ class TimedResults:
                 return number
             if self._observes:
                 self._observe(number)
-                if upstream and number and self._earlier.end is None:
+                if upstream and number and self._earlier.end is None:  # there is no state to go on from
                     return number + 1
                 continue
             note()

@@ -93,7 +93,7 @@ SEEDS_APART = 1000
 """Distance of seeds: an observation of several iterations takes one for each."""
 LATER = 4.5
 """Observations of a later step need at most so many times the memory of eager's first observation."""
-STARTS = 8.0
+STEP_STATES = 8.0
 """Factor on the model's memory for the states before and after such a step, with gradients and moments."""
 SLACK = 3.0
 """Rounding explains so many times as much in a later step: in one of many steps, compiled code may turn a
@@ -192,7 +192,7 @@ class TorchChecks:
         compiled = state.planned.case.configuration.compiled
         repeated = not compiled and self.reference.host is None
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
-        needed = LATER * tensor_bytes(self.eager) + STARTS * model_bytes(self.subject.module)
+        needed = LATER * tensor_bytes(self.eager) + STEP_STATES * model_bytes(self.subject.module)
         room = fits(needed, self.settings.memory_limit_bytes)
         follows = earlier is not None and earlier.count and compiled and not self.built.wrappable and room
         earlier = earlier if follows else None
@@ -203,7 +203,7 @@ class TorchChecks:
         ended, self.observer.earlier, eager = self.ended, earlier, None
         try:
             with self.run_.observed(state, steps, least, earlier.count + 1 if earlier else 0):
-                found = self.observer.observe(state.prepared.call)
+                observation = self.observer.observe(state.prepared.call)
             self.left = torch.get_rng_state()
             with suppress(Exception) if earlier else nullcontext():
                 eager = results(drawn=False)
@@ -211,7 +211,7 @@ class TorchChecks:
             if written := self._written(state):
                 return Cause.TOLERANCE, written
             if eager is not None:
-                verdict = self._promised(state, found, results, exactly=not repeated)
+                verdict = self._promised(state, observation, results, exactly=not repeated)
                 if verdict.ok:
                     self.note_nonfinite(state, eager.base)
                     return None

@@ -262,10 +262,11 @@ def _accepts_modules(model: Any) -> bool:
     """Return whether ``set_module()`` of upstream's object replaces its module, instead of raising."""
     from torch import nn
 
-    method = type(model).set_module
-    if method.__module__ == "torchbenchmark.util.model":  # it replaces the attribute
+    from torchgauge.suites.torchbench.steps import has_usual_set_module
+
+    if has_usual_set_module(model):
         return isinstance(getattr(model, "model", None), nn.Module)
-    return not only_refuses(method)
+    return not only_refuses(type(model).set_module)
 
 
 def _cast_from(built: TorchBenchWorkload, dtype: str) -> str:

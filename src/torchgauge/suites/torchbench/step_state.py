@@ -198,7 +198,7 @@ class Snapshot:
 
     @property
     def lost(self) -> list[str]:
-        """Return the names of state that cannot be restored: iterators, and hooks that were removed."""
+        """Return the names of state that cannot be restored: iterators, data sources and removed hooks."""
         return [*self._lost, *(path for path, table, keys in self._hooked if not table.keys() >= {*keys})]
 
     def _restore_tensor(self, tensor: torch.Tensor, path: str) -> None:
@@ -232,7 +232,7 @@ class Snapshot:
         State of other things than tensors and numbers stays empty; all else is restored. Dynamo compiles the
         step again whenever the optimizer is emptied, up to its limit.
         """
-        empty = [optimizer for optimizer, *_ in self._optimizers if not optimizer.state]
+        empty = [optimizer for optimizer in self.optimizers if not optimizer.state]
         if not empty:
             return False
         step()
@@ -467,7 +467,7 @@ class Snapshot:
             leaves = (each for _, each in self.parameters() if each.requires_grad and each.is_leaf)
             places = [each.register_post_accumulate_grad_hook for each in leaves]
         else:  # an optimizer without hooks steps another one, met as well
-            optimizers = (each for each, *_ in self._optimizers if hasattr(each, "_optimizer_step_pre_hooks"))
+            optimizers = (each for each in self.optimizers if hasattr(each, "_optimizer_step_pre_hooks"))
             places = [each.register_step_pre_hook for each in optimizers]
         with ExitStack() as hooks:
             for register in places:

@@ -257,6 +257,11 @@ class Instance:
         return self.model.invoke()
 
 
+def has_usual_set_module(model: Any) -> bool:
+    """Return whether ``set_module()`` of upstream's object only replaces its attribute ``model``."""
+    return bool(type(model).set_module.__module__ == "torchbenchmark.util.model")
+
+
 class StepState:
     """The state of an instance after compiled steps, with gradients, from which a step can begin."""
 
@@ -300,8 +305,8 @@ class InvokeSteps:
         self.construct, self.facts = construct, facts
         self.training, self.gradients = training, gradients
         self.least: float | None = None
-        usual = type(host.model).set_module.__module__ == "torchbenchmark.util.model"
-        self.renews = False if usual or isinstance(host.module, WholeStep) else None
+        unchanged = isinstance(host.module, WholeStep) or has_usual_set_module(host.model)
+        self.renews = False if unchanged else None
 
     def place(self, device: Any, dtype: Any) -> Any:
         """The module of the instance on ``device``; raises ``NotImplementedError`` for another dtype."""
@@ -329,11 +334,10 @@ class InvokeSteps:
         """Return what one seeded step returns and writes or, in training, the state that it leaves.
 
         It begins from the remembered state, or after the steps of ``subject.earlier``; each of these draws
-        other random numbers.
-        Gradients, numbers and the state of optimizers are returned as values, weights, buffers and other
-        tensors as their change in this step. The caller compares and restores the state that the step
-        changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for a step that
-        changes nothing.
+        other random numbers. Gradients, numbers and the state of optimizers are returned as values, weights,
+        buffers and other tensors as their change in this step. The caller compares and restores the state
+        that the step changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for
+        a step that changes nothing.
         """
         instance, earlier = self.instance(subject), subject.earlier
         if self.renews is None:
@@ -377,7 +381,7 @@ class InvokeSteps:
     def _observed(
         self, subject: Any, instance: Instance, run: Callable[[], Any], former: dict[str, Any]
     ) -> dict[str, Any]:
-        """Run a step and return what it shows; changes are relative to the ``former`` values of a path."""
+        """Run a step and return what it shows; changes are relative to ``former`` values, by path."""
         whole = isinstance(instance.module, WholeStep)
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
             if not self.training:
