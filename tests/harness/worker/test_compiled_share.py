@@ -40,7 +40,7 @@ def test_an_interruption_hides_and_accuses_nobody(
     looks += [(step(**eager), seconds)] * 2
     monkeypatch.setattr(compiled_share, "profiled", lambda *_: looks.pop(0))
     found = compiled_share.look(lambda: None, lambda: None, None)
-    assert found == pytest.approx(share)
+    assert found[0] == pytest.approx(share)
 
 
 def test_who_is_accused_is_looked_at_again(monkeypatch) -> None:
@@ -53,8 +53,35 @@ def test_who_is_accused_is_looked_at_again(monkeypatch) -> None:
         looks += [(step(mm=100_000, add=900_000), 0.01)] * (0 if number else compiled_share.LOOKS - 1)
     monkeypatch.setattr(compiled_share, "profiled", lambda *_: looks.pop(0))
     found = compiled_share.look(lambda: None, lambda: None, None)
-    assert found == pytest.approx(1 - 2_000 / 101_000)
+    assert found == (pytest.approx(1 - 2_000 / 101_000), "")
     assert looks
+
+
+@pytest.mark.parametrize(
+    ("forward_ns", "left", "degraded"),
+    [
+        (4_000, {"way_back": 2_000}, "the backward pass ran operator by operator as in eager"),
+        (4_000, {"way_back": 2_000, "mm": 4_000}, "0% of the step ran in compiled code"),
+        (4_000, {}, ""),
+        (9_000, {"way_back": 2_000}, ""),
+    ],
+)
+def test_a_backward_pass_of_eager_degrades(monkeypatch, forward_ns, left, degraded) -> None:
+    """Forward passes that train nothing may be most of a step; a backward pass may be nothing of it."""
+
+    def events(mm: int = 0, way_back: int = 0) -> list[Event]:
+        engine = "autograd::engine::evaluate_function: MmBackward0"
+        spans = [Span(1, 0, mm, "aten::mm")] if mm else []
+        back = [Span(1, mm, mm + way_back, engine), Span(1, mm, mm + way_back, "aten::mm", shapes="back")]
+        return nested([*spans, *(back if way_back else [])])
+
+    looks = iter([events(**left), events(forward_ns, 2_000)])
+    monkeypatch.setattr(compiled_share, "profiled", lambda *_: (next(looks), 1.0))
+    monkeypatch.setattr(compiled_share, "LOOKS", 1)
+    found = compiled_share.look(lambda: None, lambda: None, None)
+    assert isinstance(found, tuple), found
+    assert found[1].startswith(degraded)
+    assert bool(found[1]) == bool(degraded)
 
 
 def test_another_thread_and_python_inside_an_operator_are_no_graph() -> None:

@@ -187,8 +187,8 @@ class CompileStage:
         found = compiled_share.look(step, eager_step, self.session.device)
         if isinstance(found, str):
             return found
-        share = round(found, 4)
-        return {"compiled_share": share}, compiled_share.complaint(share)
+        share, complaint = found
+        return {"compiled_share": round(share, 4)}, complaint
 
 
 def _warm(seconds: float, cpu: CpuTime) -> list[Measurement]:

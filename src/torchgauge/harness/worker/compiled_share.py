@@ -42,9 +42,13 @@ LOOKS, MOST_LOOKS = 3, 8
 Where it still does, so are both ways of a short step, up to the second number of times."""
 SHORT_S = 0.1
 """So is a step of fewer seconds: one interruption is most of it, and may make a share look larger as well."""
+LEAST_BACKWARD, BACKWARD = 0.1, 0.2
+"""A case is degraded too if this share of the backward pass is compiled or less, and the backward pass is at
+least so much of eager's work: forward passes that train nothing may be most of it.
+"""
 GRAPH, MODEL = "torchgauge: compiled graph", "torchgauge: model"
-Times = dict[tuple[str, str], list[int]]
-"""Name and shapes of operators -> nanoseconds of each, in their order."""
+Times = dict[tuple[str, str, bool], list[int]]
+"""Name and shapes of operators, and whether they run backward -> nanoseconds of each, in their order."""
 
 _NAME = "__compiled_fn"
 _BACKWARD = "CompiledFunctionBackward"
@@ -52,8 +56,13 @@ _ENGINE = "autograd::engine::evaluate_function: "
 _LEFT_OUT = (f"{_ENGINE}torch::autograd::AccumulateGrad", "Optimizer.")
 
 
-def look(step: Callable[[], Any], eager_step: Callable[[], Any], session: DeviceSession) -> float | str:
-    """The share of ``step``, 0 to 1; the reason where it cannot be said, never an exception."""
+def look(
+    step: Callable[[], Any], eager_step: Callable[[], Any], session: DeviceSession
+) -> tuple[float, str] | str:
+    """Return the share of ``step``, 0 to 1, and what the case is degraded by, empty where nothing is.
+
+    Returns the reason alone if the share is unknown, and never raises.
+    """
 
     def compiled() -> tuple[list[Event], float]:
         with marked_graphs():
@@ -68,19 +77,16 @@ def look(step: Callable[[], Any], eager_step: Callable[[], Any], session: Device
         times = [_times(outside(events, pythons))]
         if not times[0]:
             return "the profiler saw no operator in eager's step"
-        share = taken_over(left, times)
         short = min(seconds, compiled_s) < SHORT_S
-        if share < LEAST or short:  # an interrupted one of eager is not short
+        if complaint(left, times) or short:  # an interrupted one of eager is not short
             more = [profiled(eager_step, session)[0] for _ in range(LOOKS - 1)]
             times += [_times(outside(each, pythons)) for each in more]
-            share = taken_over(left, times)
-        while share < LEAST and short and len(times) < MOST_LOOKS:
+        while complaint(left, times) and short and len(times) < MOST_LOOKS:
             left.append(_times(outside(compiled()[0], pythons)))
             times.append(_times(outside(profiled(eager_step, session)[0], pythons)))
-            share = taken_over(left, times)
     except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
         return first_line(error)
-    return share
+    return taken_over(left, times), complaint(left, times)
 
 
 def taken_over(left: Sequence[Times], looks: Sequence[Times]) -> float:
@@ -110,15 +116,23 @@ def _times(events: Sequence[Event]) -> Times:
     """How long each operator takes, by kind."""
     found: Times = {}
     for each in events:
-        found.setdefault((each.name, each.span.shapes), []).append(each.end - each.start)
+        kind = (each.name, each.span.shapes, _undoes(each))
+        found.setdefault(kind, []).append(each.end - each.start)
     return found
 
 
-def complaint(share: float) -> str:
-    """What a result is degraded by; empty where enough of it is compiled."""
-    if share >= LEAST:
+def complaint(left: Sequence[Times], looks: Sequence[Times]) -> str:
+    """Return what a case is degraded by; empty if enough of its step and backward pass is compiled."""
+    share = taken_over(left, looks)
+    if share < LEAST:
+        return f"{share:.0%} of the step ran in compiled code, the rest operator by operator as in eager"
+    mine, eager = (
+        [{kind: took for kind, took in one.items() if kind[2]} for one in each] for each in (left, looks)
+    )
+    work, whole = (sum(map(sum, _fastest(each).values())) for each in (eager, looks))
+    if work < BACKWARD * whole or taken_over(mine, eager) > LEAST_BACKWARD:
         return ""
-    return f"{share:.0%} of the step ran in compiled code, the rest operator by operator as in eager"
+    return "the backward pass ran operator by operator as in eager"
 
 
 def outside(events: Sequence[Event], pythons: Collection[str] = ()) -> list[Event]:
