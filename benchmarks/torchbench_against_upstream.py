@@ -11,7 +11,7 @@ a line ends the script with 1, and so does a line that no disagreement of the mo
   as the row did.
 
 ``--rounds 6`` also times :data:`TIMED`, a launch of each side in turns: the 95 % intervals of the median
-overlap, or the case has its line in :data:`SLOWER`. Training compiles there what torchgauge compiles, and
+overlap, or the row gives the reason in :data:`SLOWER`. Training compiles there what torchgauge compiles, and
 both keep freed memory, which torchgauge does by default (``docs/method.md``, Threads and allocator).
 
 Each launch is a line of ``records.jsonl`` in ``--out``: start the command again after an interruption.
@@ -88,14 +88,15 @@ EXPLAINED: dict[str, str] = {
 }
 """Why statuses differ, by ``model mode configuration``; each part may be a pattern."""
 SLOWER: dict[str, str] = {
-    "pyhpc_* inference *": "upstream runs float64, which torchgauge casts to float32",
-    "soft_actor_critic inference inductor": "upstream compiles all of eval(), torchgauge the module",
-    "squeezenet1_1 training inductor": "upstream's steps take longer as it trains: the first 1.04 s, the "
-    "eighth 1.26 s; torchgauge restores the state before each block",
-    "hf_DistilBert training *": "torchgauge switches dropout off, as the row says; with dropout, attention "
-    "runs another kernel. A bare loop without dropout takes 2.44 s under inductor, torchgauge 2.39 s",
+    "pyhpc_* inference *": "upstream's float64 is cast to the case's dtype",
+    # upstream compiles all of eval()
+    "soft_actor_critic inference inductor": "compiled configurations compile its module",
+    # upstream's steps take longer as it trains: the first 1.04 s, the eighth 1.26 s
+    "squeezenet1_1 training inductor": "the state is restored before each block of timed steps",
+    # without dropout, attention runs another kernel; under inductor, a bare loop then takes 2.44 s
+    "hf_DistilBert training *": "dropout is off",
 }
-"""Why medians differ, by the same."""
+"""Why medians differ, by the same, in words that each row of the case has to contain."""
 UNKNOWN_SIZE = 150_000_000
 """Parameters that a model counts as having whose data names none: those of transformers."""
 QUICK = ("--no-calibration", "--no-memory-probe", "--no-warm-compile", "--quiet-wait", "0")
@@ -114,6 +115,7 @@ class Ending:
     """How one side of a case ended: ``word`` is what is compared, ``problem`` its cause in one line.
 
     ``latency`` is median and interval in seconds of a step; ``frames`` and ``largest`` are the bare side's.
+    ``notes`` are the notes and facts of torchgauge's row.
     """
 
     word: str
@@ -121,6 +123,7 @@ class Ending:
     latency: tuple[float, float | None, float | None] | None = None
     frames: int = 0
     largest: float | None = None
+    notes: str = ""
 
 
 @dataclass(frozen=True)
@@ -272,7 +275,9 @@ def _of_row(row: Result) -> Ending:
     said = [each for each in row.summaries if each.metric == "latency" and each.median is not None]
     latency = (said[0].median, said[0].low, said[0].high) if said else None
     problem = "" if row.status is Status.PASS else f"{row.status.value}: {' '.join(row.reason.split())[:400]}"
-    return Ending(word, problem or row.degraded[:400], latency)
+    realised = row.realised.notes if row.realised else ()
+    notes = "; ".join(map(str, (*realised, *dict(row.facts).values())))
+    return Ending(word, problem or row.degraded[:400], latency, notes=notes)
 
 
 def _of_bare(told: Mapping[str, Any]) -> Ending:
@@ -348,7 +353,11 @@ def medians(
                     bare = comparison.bare(entry, key, turn, given.seconds, part)
                     pairs[name].append((bare, ours[name]))
             for name, launches in pairs.items():
-                yield _explained(_beside((entry.name, mode, name), launches), SLOWER)
+                notes = [ours.notes for _, ours in launches]
+                given_reasons = {
+                    pattern: words for pattern, words in SLOWER.items() if all(words in one for one in notes)
+                }
+                yield _explained(_beside((entry.name, mode, name), launches), given_reasons)
 
 
 def _beside(key: Key, launches: Sequence[tuple[Ending, Ending]]) -> Judged:

@@ -249,7 +249,12 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
         training=training,
         gradients=training or upstream.needs_gradients,
     )
-    built.notes += (*silenced, "a step is upstream's invoke()")
+    part = f"all of {upstream.test}()" if isinstance(host.module, WholeStep) else "its module"
+    built.notes += (
+        *silenced,
+        f"a step is upstream's invoke(); compiled configurations compile {part}",
+        "the state is restored before each block of timed steps",
+    )
     if beyond:
         built.facts["step"] = f"upstream's invoke(): it {beyond}"
     built.wrappable = False

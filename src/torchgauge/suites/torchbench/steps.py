@@ -214,7 +214,15 @@ class Instance:
     def renew(self) -> None:
         """Let the next step place its module again, without hooks that came with the last one."""
         self.snapshot.restore_hooks()
+        self.withdraw()
         self.current = None
+
+    def withdraw(self) -> None:
+        """Remove the attribute that :meth:`place` sets for a whole step: it is no state of the model."""
+        placed = self.current is not None and self.current is not self.module
+        if placed and isinstance(self.module, WholeStep):
+            vars(self.model).pop(self.module.test, None)
+            self.current = None
 
     @contextmanager
     def returned(self) -> Iterator[list[Any]]:
@@ -232,19 +240,23 @@ class Instance:
             attributes.pop("train", None)
             if former is not None:
                 attributes["train"] = former
+            self.withdraw()
 
     def invoke(self, call: Any) -> Any:
         """Run upstream's step with ``call`` in the place of the module."""
-        whole = isinstance(self.module, WholeStep)
-        if whole and call is not self.module:
-            # upstream compiles the method; __call__ of a compiled module takes 6 us more than its forward()
-            method = call.forward if isinstance(call, torch.nn.Module) else call
-            setattr(self.model, self.module.test, method)
-            try:
-                return self.model.invoke()
-            finally:  # an attribute that stays would be state of the model that the step writes
-                delattr(self.model, self.module.test)
-        if not whole and call is not self.current:
+        if call is not self.current:
+            self.place(call)
+        return self.model.invoke()
+
+    def place(self, call: Any) -> None:
+        """Put ``call`` in the place of the module, or of the method of a whole step, in all next steps."""
+        if isinstance(self.module, WholeStep):
+            self.withdraw()
+            if call is not self.module:
+                # upstream compiles the method; __call__ of a compiled module takes 6 us more
+                method = call.forward if isinstance(call, torch.nn.Module) else call
+                setattr(self.model, self.module.test, method)
+        else:
             self.placed = call if isinstance(call, torch.nn.Module) else Called(call)
             try:
                 self.model.set_module(self.placed)
@@ -253,8 +265,7 @@ class Instance:
                     raise NotOfferedError(
                         f"upstream's step does not accept a compiled module: {error}"
                     ) from error
-            self.current = call
-        return self.model.invoke()
+        self.current = call
 
 
 def has_usual_set_module(model: Any) -> bool:
@@ -266,6 +277,7 @@ class StepState:
     """The state of an instance after compiled steps, with gradients, from which a step can begin."""
 
     def __init__(self, instance: Instance) -> None:
+        instance.withdraw()
         # steps may have replaced tensors and optimizers
         first = (*instance.snapshot.tensors.values(), *instance.snapshot.optimizers)
         self._snapshot = Snapshot((instance.model, instance.module, first), owner=instance.placed)
@@ -386,6 +398,7 @@ class InvokeSteps:
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
             if not self.training:
                 shown = to_host(run())
+                instance.withdraw()
                 written = instance.snapshot.written_since(former)
                 return shown | to_host({"written": written}, "state", copy=False)
             with instance.returned() as found:
