@@ -73,6 +73,8 @@ def command(case: str, store: str, trace: str, as_json: bool, **options: Any) ->
     settings, _ = settings_of(options, recorded.settings if recorded else None)
     if recorded is not None and not options["quiet"]:
         aside([f"settings are those of run {recorded.run_id}: {recorded.command}"])
+        paths = [option for name, option in recorded.paths.items() if not options.get(name)]
+        aside([f"  paths of a run are not used unless you add them: {' '.join(paths)}"] if paths else [])
     progress = run_progress(options)
     with progress.during():
         campaign = repro_campaign(

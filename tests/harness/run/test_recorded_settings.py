@@ -32,6 +32,8 @@ def test_the_newest_row_says_how(tmp_path) -> None:
     assert (told.measure_budget_s, told.accuracy) == (0.5, False)
     assert (told.torchbench, told.prefetch) == (None, RunSettings().prefetch)
     assert "--python /theirs/bin/python" in found.command
+    paths = {"python": "--python /theirs/bin/python", "torchbench": "--torchbench /theirs"}
+    assert found.paths == paths
     assert recorded_settings(str(store.path), case("mlp").id) is None
     assert recorded_settings(str(tmp_path / "none"), case().id) is None
 

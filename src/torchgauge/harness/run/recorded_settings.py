@@ -6,6 +6,8 @@ rows come from other people's machines too. Those are said and not taken.
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,11 +20,15 @@ from torchgauge.results.store import Store
 
 @dataclass(frozen=True)
 class RecordedSettings:
-    """The settings of the run that has the row, and the command that it would be measured again by."""
+    """The settings of the run that has the row, and the command that it would be measured again by.
+
+    ``paths`` holds, by the name of the parameter, the options of that command that are not taken.
+    """
 
     run_id: str
     settings: RunSettings
     command: str
+    paths: Mapping[str, str]
 
 
 def recorded_settings(store: str, case_id: str) -> RecordedSettings | None:
@@ -37,7 +43,10 @@ def recorded_settings(store: str, case_id: str) -> RecordedSettings | None:
         return None
     taken = {name: getattr(plan.settings, name) for name in REPEATED if name not in _OF_A_MACHINE}
     command = reproduce_command(found[0].case, plan.settings, plan.python)
-    return RecordedSettings(run_id, replace(RunSettings(), **taken), command)
+    words = iter(shlex.split(command))
+    paths = {word[2:].replace("-", "_"): f"{word} {next(words)}" for word in words if word in _PATHS}
+    return RecordedSettings(run_id, replace(RunSettings(), **taken), command, paths)
 
 
 _OF_A_MACHINE = frozenset({"configuration_file", "torchbench"})
+_PATHS = ("--python", "--config-file", "--torchbench")

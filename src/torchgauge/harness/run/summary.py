@@ -108,6 +108,7 @@ def result_lines(result: Result) -> list[str]:
             f"  model      {counted(result.realised.parameters, 'parameter')}, "
             f"realised {result.realised.hash}"
         )
+        lines += [f"  note       {each}" for each in result.realised.notes]
     lines += [f"  {name:<16} {value}" for name, value in result.facts]
     lines = [_BREAKS.sub(" ", visible(line)) for line in lines]
     lines.append(f"  reproduce  {document.shell_line(result.reproduce)}")
