@@ -243,6 +243,38 @@ mask.register_fake(lambda: torch.empty(3))
 """
 """An operator that draws a mask in each call, and returns the first."""
 
+KEPT_NORM = """
+
+@torch.library.custom_op("kept_by_a_runtime::norm", mutates_args=())
+def norm(input: torch.Tensor) -> torch.Tensor:
+    return norms.setdefault(input.data_ptr(), input.norm(dim=1, keepdim=True)).clone()
+
+
+norms = {}
+norm.register_fake(lambda input: input.new_empty(len(input), 1))
+"""
+"""An operator that returns the norms of the first values at an address."""
+
+WRONG_PARTS = """
+
+from torch._decomp import decomposition_table
+from torch._inductor import decomposition
+
+backward = torch.ops.aten.native_layer_norm_backward.default
+right = decomposition_table[backward]
+
+
+def wrong(*args):
+    gradient, *others = right(*args)
+    return (gradient + 0.1 * gradient.roll(1, -1), *others)
+
+
+for table in (decomposition_table, decomposition.decompositions):
+    table[backward] = wrong
+decomposition.fast_random_decomps.cache_clear()
+"""
+"""A compiler whose decomposition of the backward pass of a layer norm is wrong."""
+
 SEEDS_ITSELF = """
 
 class Model(Model):
@@ -858,6 +890,22 @@ class Wrapping(torch.optim.Optimizer):
 """,
     )
     + KEPT_MASK,
+    "keeps_norms_of_its_first_input": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        return result / (norm(input) if compiled() else input.norm(dim=1, keepdim=True))
+""",
+    )
+    + KEPT_NORM,
+    "decomposes_wrongly": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        return torch.nn.functional.layer_norm(result, (3,)).sin()
+""",
+    )
+    + WRONG_PARTS,
     "writes_its_input": LINEAR.format(
         rate="0.1",
         state="pass",

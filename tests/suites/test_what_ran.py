@@ -193,6 +193,23 @@ def test_a_zero_gradient_that_parts_of_an_operator_round_more_is_no_fault(
     assert "model.0.bias" in json.loads(row["facts"])["rounded"]
 
 
+def test_a_wrong_decomposition_explains_no_difference(run: Callable[..., dict[str, Any]]) -> None:
+    """Eager runs whose operators run as their parts leave out the wrong one."""
+    (row,) = run("training", "decomposes_wrongly", "decomposed").values()
+    assert row["status"] == "fail_accuracy", row
+    assert "state." in row["reason"], row
+
+
+@pytest.mark.parametrize("mode", ["inference", "training"])
+def test_code_of_upstreams_step_that_remembers_its_first_inputs_is_found(
+    run: Callable[..., dict[str, Any]], mode: str
+) -> None:
+    """The step runs again with other values in the tensors of ``get_module()``."""
+    (row,) = run(mode, "keeps_norms_of_its_first_input", "faithful").values()
+    assert row["status"] == "fail_accuracy", row
+    assert "with other inputs" in row["reason"], row
+
+
 def test_wrong_gradients_below_the_tolerance_are_found(run: Callable[..., dict[str, Any]]) -> None:
     """An optimizer that divides gradients by their size turns small wrong ones into large wrong updates."""
     rows = run("training", "stops_a_small_layer,rolls_small_gradients,averages_a_small_layer", "faithful")

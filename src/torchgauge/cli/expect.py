@@ -149,9 +149,10 @@ def _show(found: Proposal) -> None:
         lineterm="",
     )
     say(lines)
+    older = counted(found.recorded, "older entry", "older entries")
     click.echo(
         f"{found.file.table.device}: entries: {found.added} new, {found.removed} removed, "
-        f"{found.marked} marked with a comment; {counted(found.recorded, 'cause')} recorded",
+        f"{found.marked} marked with a comment; {older} got a cause",
         err=True,
     )
     for note in found.notes:

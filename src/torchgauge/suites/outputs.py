@@ -98,6 +98,12 @@ def to_host(leaf: Any, *, copy: bool = True) -> Any:
         return leaf.detach().to(HOST, copy=copy)
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Return whether both are tensors of one shape that have elements."""
+    tensors = isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
+    return tensors and one.shape == other.shape and bool(one.numel())
+
+
 def as_reals(tensor: torch.Tensor) -> torch.Tensor:
     """Return a complex ``tensor`` with real and imaginary part in a last dimension, any other as it is."""
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor

@@ -264,7 +264,7 @@ def test_reason_and_link_of_another_cause_are_dropped_and_named(tmp_path: Path, 
     assert entry.reason == "RuntimeError: two (phase eager, 2 runs agreed)"
     (note,) = found.notes
     assert "the cause changed from RuntimeError: one to RuntimeError: two" in note
-    assert "drops the old reason and the old link (https://example.org/1)" in note
+    assert "neither the old reason nor the old link (https://example.org/1)" in note
 
 
 def test_a_case_that_leaves_the_cause_of_its_pattern_stands_before_it(tmp_path: Path) -> None:

@@ -62,7 +62,8 @@ class Subject:
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
     what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`. ``kept`` holds the
     name and dtype of each floating-point or complex tensor whose dtype is not the workload's. ``earlier``
-    holds the steps before an observed step of a TorchBench model that upstream steps.
+    holds the steps before an observed step of a TorchBench model that upstream steps, and ``renew`` writes
+    other inputs when the state of that model has been restored.
     """
 
     module: Any
@@ -77,6 +78,7 @@ class Subject:
     keeps_cache: bool = False
     kept: Sequence[str] = ()
     earlier: EarlierSteps | None = None
+    renew: Callable[[], Any] | None = None
 
     def run_by(self, call: Callable[..., Any]) -> Subject:
         """The same with ``call`` in the module's place, and with the module that a remade one is of."""

@@ -61,10 +61,11 @@ class Observer:
         self.written: dict[str, set[str]] = {}
         self.earlier: EarlierSteps | None = None
         self.stateful = False
-        self._live = {"args": subject.args, "kwargs": subject.kwargs}
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         built = subject.built
         self._instance = instance = None if built is None else built.instance(subject)
+        live = {"args": subject.args, "kwargs": subject.kwargs}
+        self._live: Mapping[str, Any] = live if instance is None else instance.inputs
         copies, owner = (None, None) if instance is None else (instance.snapshot.copies(), instance.model)
         wrappable = getattr(built, "wrappable", True)
         snapshot = partial(Snapshot, self._live, subject.module, weights=weights, copies=copies, owner=owner)
@@ -103,6 +104,7 @@ class Observer:
                     self.scenario.observe(subject)
                 if not inputs.renew(other, half=True):
                     return {}
+                subject = replace(subject, renew=partial(inputs.renew, other, half=True))
             seen: Observation = dict(self.scenario.observe(subject))
             unknown = other is not None or self.earlier is not None  # which code has changed the state
             runners = set() if unknown else {"" if call is None else self.runner}

@@ -79,8 +79,8 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], seed: int, *, half:
     tensor has floating-point values, in two dimensions or more, and not if they are sorted. Each becomes
     another one of its row, so the model accepts it. Booleans are exchanged.
 
-    With ``half``, a random half of the elements, the first and the last keep their values: code may compare
-    some elements alone. The factor is 2 if ``seed`` is odd and an absolute value exceeds 1, because code may
+    With ``half``, a random half of the elements, the first and the last, but not the middle one, keep their
+    values: code may compare some elements alone. The factor is 2 if ``seed`` is odd and an absolute value exceeds 1, because code may
     store the range of the first inputs, and else 0.5. Smaller values may be probabilities, and an assertion
     of a device on larger ones may end the process.
     """
@@ -113,6 +113,7 @@ def _other_values(values: torch.Tensor, dice: torch.Generator, half: bool, large
         return other
     kept = torch.randint(2, values.shape, generator=dice, dtype=torch.bool)
     kept.view(-1)[0] = kept.view(-1)[-1] = True
+    kept.view(-1)[kept.numel() // 2] = False
     return torch.where(kept, values, other)
 
 

@@ -203,7 +203,7 @@ def _cause_note(entry: ExpectationFields, each: CaseEvidence) -> str:
     if each.status is not entry.status:
         return ""
     old = entry.cause or each.causes[-2]
-    dropped = f"the new entry drops the old reason and the old link ({entry.link})"
+    dropped = f"the new entry has neither the old reason nor the old link ({entry.link})"
     return f"{first_line(each.case.id)}: the cause changed from {old} to {each.causes[-1]}: {dropped}"
 
 

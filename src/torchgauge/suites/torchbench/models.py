@@ -233,12 +233,12 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
 
     def instance(made: Any) -> tuple[Instance, tuple[str, ...]]:
         silenced = silence_modules(nn.ModuleList(Snapshot(made).modules)) if training else ()
-        module = _module_of(made)[0]
+        module, args, kwargs = _module_of(made)
         if recipe.get("compiled") == "step" or (unlisted and not _accepts_modules(made)):
             module = WholeStep(made, module, upstream.test)
             if training:  # the first step fills the optimizer, and is other code than those that are timed
                 made.invoke()
-        return Instance(made, module, Snapshot(made)), silenced
+        return Instance(made, module, Snapshot(made), {"args": args, "kwargs": kwargs}), silenced
 
     host, silenced = instance(model)
     built.module = host.module

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation, with_leaves_of, zeros_and_none
+from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation, alike, with_leaves_of, zeros_and_none
 from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
@@ -74,9 +74,9 @@ def settled(expected: Observation, shown: Observation) -> Observation:
         gradient = _gradient_of(path, expected) if derived else ""
         values: Any = (value, shown.get(path))
         slopes: Any = (expected.get(gradient), shown.get(gradient))
-        if _alike(*values) and _alike(*slopes):
+        if alike(*values) and alike(*slopes):
             slope, other = (one if one.shape == value.shape else thinned(one) for one in slopes)
-            if _alike(slope, value):
+            if alike(slope, value):
                 gap = (slope - other).abs()
                 limit = (3.0 * gap / slope.abs()).clamp(max=2.0) * value.abs().max()
                 near = (value - values[1]).abs() <= limit
@@ -84,12 +84,6 @@ def settled(expected: Observation, shown: Observation) -> Observation:
                 if rounded.any():
                     result[path] = torch.where(rounded, *values)
     return result
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Return whether both are tensors of one shape that have elements."""
-    tensors = isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
-    return tensors and one.shape == other.shape and bool(one.numel())
 
 
 def _gradient_of(path: str, paths: Collection[str]) -> str:
@@ -197,12 +191,14 @@ class Instance:
     """One object of upstream's ``Model`` on one device: it alone decides what its next step runs.
 
     ``snapshot`` holds the object with ``module`` in its place, so each return to it ends the use of a call.
-    ``placed`` is the last module that took its place.
+    ``inputs`` holds the arguments that ``get_module()`` pairs with the module. ``placed`` is the last module
+    that took its place.
     """
 
     model: Any
     module: Any
     snapshot: Snapshot
+    inputs: Mapping[str, Any]
     current: Any = None
     placed: Any = None
 
@@ -355,6 +351,8 @@ class InvokeSteps:
         if self.renews is None:
             self._decide_renewal(subject.run_by(instance.module))
         run, former = self.step(subject), dict[str, torch.Tensor]()
+        if subject.renew is not None:
+            subject.renew()
         if self.renews:
             instance.renew()
         if earlier is not None:
