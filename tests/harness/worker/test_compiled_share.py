@@ -60,14 +60,14 @@ def test_who_is_accused_is_looked_at_again(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("forward_ns", "left", "degraded"),
     [
-        (4_000, {"way_back": 2_000}, "the backward pass ran operator by operator as in eager"),
+        (4_000, {"way_back": 2_000}, "0% of the backward pass ran in compiled code"),
+        (900_000, {"way_back": 2_000}, "0% of the backward pass ran in compiled code"),
         (4_000, {"way_back": 2_000, "mm": 4_000}, "0% of the step ran in compiled code"),
         (4_000, {}, ""),
-        (9_000, {"way_back": 2_000}, ""),
     ],
 )
 def test_a_backward_pass_of_eager_degrades(monkeypatch, forward_ns, left, degraded) -> None:
-    """Forward passes that train nothing may be most of a step; a backward pass may be nothing of it."""
+    """Forward passes that train nothing may be most of a step."""
 
     def events(mm: int = 0, way_back: int = 0) -> list[Event]:
         engine = "autograd::engine::evaluate_function: MmBackward0"

@@ -80,9 +80,9 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor], seed: int, *, half:
     another one of its row, so the model accepts it. Booleans are exchanged.
 
     With ``half``, a random half of the elements, the first and the last, but not the middle one, keep their
-    values: code may compare some elements alone. The factor is 2 if ``seed`` is odd and an absolute value exceeds 1, because code may
-    store the range of the first inputs, and else 0.5. Smaller values may be probabilities, and an assertion
-    of a device on larger ones may end the process.
+    values: code may compare some elements alone. The factor is 2 if ``seed`` is odd and an absolute value
+    exceeds 1, because code may store the range of the first inputs, and else 0.5. Smaller values may be
+    probabilities, and an assertion of a device on larger ones may end the process.
     """
     tensors = [tensor for tensor in _restorable(inputs, restorable) if tensor.numel()]
     inexact = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]

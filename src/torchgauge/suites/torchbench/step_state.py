@@ -42,7 +42,7 @@ _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 MAX_ARRAY_BYTES = 1 << 28
 """Of a larger array its first rows are kept: a replay buffer with room for days is filled from its start."""
 MAX_COMPARED = 1 << 16
-"""Maximum number of elements of an array that is compared: a replay buffer has more."""
+"""Maximum number of elements that are compared of an array: a replay buffer has more."""
 MAX_MOMENT = 1 << 20
 """Maximum number of elements that are compared of a tensor in an optimizer; gradients are compared whole."""
 ROUNDING = 4.0
@@ -393,9 +393,9 @@ class Snapshot:
             if path not in elsewhere and (path in first or not torch.equal(one, self._copies[path]))
         }
         for path, former, array in self._arrays:
-            compared = former.size <= MAX_COMPARED and former.dtype.kind in "biufc"
-            if compared and (path in first or not (former == array).all()):
-                written[path] = (torch.from_numpy(former), torch.from_numpy(array.copy()))
+            some = [one.reshape(-1)[:: one.size // MAX_COMPARED + 1] for one in (former, array)]
+            if former.dtype.kind in "biufc" and (path in first or not (some[0] == some[1]).all()):
+                written[path] = tuple(torch.from_numpy(one.copy()) for one in some)
         tables = {id(vars(module)) for module in self.modules}
         places = {place: path for path, one in self.tensors.items() if (place := _place(one))}
         owned = ((own.path, own.table, own.values) for own in self._own)

@@ -18,6 +18,7 @@ import torch
 from torchgauge.errors import NotOfferedError
 from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation, alike, with_leaves_of, zeros_and_none
 from torchgauge.suites.outputs import observe as to_host
+from torchgauge.suites.parts import below
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
 from torchgauge.suites.torchbench.reasons import Facts, explained
@@ -377,13 +378,14 @@ class InvokeSteps:
         """Decide whether observed steps of ``eager`` place its module again, as those of compiled code do.
 
         They do so if this makes other objects, such as a new optimizer, and changes neither gradients nor
-        updates.
+        updates, nor the number and the settings of optimizers.
         """
-        runs = list[Observation]()
+        runs, settings = list[Observation](), list[Any]()
         for self.renews in (False, True):
             with suppress(Exception):  # an upstream method need not accept the module that it has
                 runs.append(self.observe(eager))
-        kept, renewed = runs if len(runs) == 2 else ({}, {})
+                settings.append(_settings(self.instance(eager).model))
+        kept, renewed = runs if len(runs) == 2 and settings[0] == settings[1] else ({}, {})
         paths = [path for path in {**kept, **renewed} if path.startswith((GRADIENT, UPDATE))]
         equal = all(same_bits(kept.get(path), renewed.get(path)) for path in paths)
         self.renews = equal and kept.keys() != renewed.keys()
@@ -435,6 +437,16 @@ class InvokeSteps:
             if instance.module is subject.module:
                 return instance
         raise NotOfferedError("upstream's own step runs only the module that upstream built")
+
+
+def _settings(model: Any) -> list[Any]:
+    """Return class and settings of each group of parameters of the optimizers in ``model``."""
+    optimizers = {id(one): one for _, one, _ in below(model, "") if isinstance(one, torch.optim.Optimizer)}
+    return [
+        (type(one), {name: value for name, value in group.items() if name != "params"})
+        for one in optimizers.values()
+        for group in one.param_groups
+    ]
 
 
 def _gradients(snapshot: Snapshot, kept: Mapping[torch.Tensor, torch.Tensor]) -> dict[str, torch.Tensor]:
