@@ -406,11 +406,37 @@ class Model(Model):
 REBUILDS = """
 
 class Model(Model):
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.prepare(0.9)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5)
+
+    def prepare(self, momentum):
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=momentum)
+
     def set_module(self, module):
         self.model = module
-        self.optimizer = torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.9)
+        self.prepare({momentum})
+        {schedule}
+
+    def train(self):
+        super().train()
+        self.schedule.step()
 """
-"""A right model that makes another optimizer for each module that takes the place of its own."""
+"""A model that makes another optimizer for each module that takes the place of its own.
+
+It is right with the ``momentum`` 0.9 and a new ``schedule``.
+"""
+
+NEW_SCHEDULE = "self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5)"
+
+COPIES_THE_MODULE = """
+
+class Model(Model):
+    def set_module(self, module):
+        self.model = module if type(module) is Net else __import__("copy").deepcopy(module)
+"""
+"""A model whose optimizer does not step the compiled module."""
 
 READS_A_LOADER = """
 
@@ -624,6 +650,7 @@ except ImportError:
 """
     + HEAD,
     "mistypes_a_folder": "import helper_in_source\n" + HEAD,
+    "mistypes_a_file": "import setings_of_it\n" + HEAD,
     "needs_fitting_package": "from json import no_such_name\n" + HEAD,
     "needs_file": HEAD + MADE.format(body='open(here / ".data" / "batch.pt")'),
     "asserts_data": 'assert False, "Couldn\'t find the data dir, please run install.py again."\n' + HEAD,
@@ -846,7 +873,10 @@ class Wrapping(torch.optim.Optimizer):
             ("caches_its_result", CACHES_ITS_RESULT),
             ("counts_in_eval", COUNTS_IN_EVAL),
             ("adds_a_group", ADDS_A_GROUP),
-            ("rebuilds_its_optimizer", REBUILDS),
+            ("copies_the_module", COPIES_THE_MODULE),
+            ("rebuilds_its_optimizer", REBUILDS.format(momentum=0.9, schedule=NEW_SCHEDULE)),
+            ("forgets_its_momentum", REBUILDS.format(momentum=0.5, schedule=NEW_SCHEDULE)),
+            ("keeps_an_old_schedule", REBUILDS.format(momentum=0.9, schedule="pass")),
             ("reads_a_loader", READS_A_LOADER),
             ("writes_rightly", WRITES.format(factor=1.0, write="; ".join(PLACES.values()))),
             *((name, WRITES.format(factor=1.2, write=place)) for name, place in PLACES.items()),
@@ -1089,6 +1119,7 @@ def write(folder: Path) -> str:
         "torchbenchmark/util/model.py": BASE,
         "torchbenchmark/models/__init__.py": "",
         "torchbenchmark/models/mistypes_a_folder/source/helper_in_source.py": "",
+        "torchbenchmark/models/mistypes_a_file/settings_of_it.py": "",
         **{f"torchbenchmark/models/{name}/__init__.py": text for name, text in MODELS.items()},
     }
     for name, text in files.items():

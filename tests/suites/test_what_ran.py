@@ -317,6 +317,15 @@ def test_right_steps_that_change_their_optimizer_or_data_pass(run: Callable[...,
     assert set(unchecked.values()) == {""}
 
 
+def test_an_optimizer_that_set_module_makes_otherwise_is_no_excuse(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """Momentum and schedules show in the second step only. An optimizer may also step another module."""
+    wrong = dict.fromkeys(("forgets_its_momentum", "keeps_an_old_schedule"), "state.momentum_buffer.")
+    wrong["copies_the_module"] = "state.gradient."
+    assert_found(run("training", ",".join(wrong), "faithful"), wrong)
+
+
 def test_hooks_of_weights_that_come_with_compiled_code_do_not_run_in_eager(
     run: Callable[..., dict[str, Any]],
 ) -> None:

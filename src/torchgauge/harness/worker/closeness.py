@@ -38,7 +38,7 @@ from torchgauge.suites.torchbench.step_state import WRITTEN
 from torchgauge.suites.torchbench.steps import NO_MOMENTS
 
 NEAR = 0.1
-TIGHT, BULK = 0.001, 0.9
+TIGHT, BULK = 0.0001, 0.9
 """``TIGHT`` replaces :data:`NEAR` if eager can run again on the same device. The quantiles ``BULK`` of the
 elements' differences and sizes must have that ratio too: a wrong factor changes all elements, but an
 optimizer that divides gradients by their size may reverse a few because of rounding.

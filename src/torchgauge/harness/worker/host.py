@@ -213,6 +213,8 @@ class Host:
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(bool(stop.code))
+            if stop.code and not isinstance(stop.code, int):  # as Python does at the end of a process
+                sys.stderr.write(f"{stop.code}\n")
         except BaseException:  # noqa: BLE001  the parent reads the exit status; the log tells the rest
             traceback.print_exc()
         finally:

@@ -346,7 +346,7 @@ class InvokeSteps:
         other random numbers. Gradients, numbers and the state of optimizers are returned as values, weights,
         buffers and other tensors as their change in this step. The caller compares and restores the state
         that the step changes. Raises an exception that ``train()`` returns, and :class:`NotOfferedError` for
-        a step that changes nothing.
+        a step of eager that changes nothing.
         """
         instance, earlier = self.instance(subject), subject.earlier
         if self.renews is None:
@@ -408,7 +408,7 @@ class InvokeSteps:
             for problem in problems:
                 if changed or not isinstance(problem, NotImplementedError):
                     raise problem
-        if not changed:
+        if not changed and subject.call is instance.module:
             raise NotOfferedError(_does_nothing(problems))
         slopes = _gradients(instance.snapshot, gradients)
         changes = instance.snapshot.changed_since(former, slopes.keys())
