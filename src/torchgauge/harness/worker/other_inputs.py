@@ -265,19 +265,25 @@ class OtherInputs:
     def problem(self, state: CaseState) -> str:
         """Return how the result of ``state`` differs from eager's, or an exception that eager does not raise.
 
-        It is empty if nothing is wrong, or if the model refuses values that are not its suite's.
+        It is empty if nothing is wrong, or if the model refuses values that are not its suite's. A result of
+        an observation has to be wrong for two seeds: rounding may decide much for the values of one.
         """
+        timed, problem = self._problem(state)
+        return timed or (problem and OtherInputs(self.checks, self.observer)._problem(state)[1])
+
+    def _problem(self, state: CaseState) -> tuple[str, str]:
+        """Return the problems of the timed result and of an observation, for the values of ``seed``."""
         if self.eager is None:
-            return ""
+            return "", ""
         try:
             result = self.observer.observe(state.prepared.call, other=self.seed)
         except Exception as error:  # noqa: BLE001  compiled code refuses what eager accepts
             refused = not self.checks.session.is_oom(error)
-            return f"raised with other inputs: {first_line(error)}" if refused else ""
+            return "", f"raised with other inputs: {first_line(error)}" if refused else ""
         with suppress(Exception):  # of further runs of eager
             timed = self._fault(state, self.eager, self.timed.get(state.key, {}), timed=True)
-            return timed or self._fault(state, self.eager, result)
-        return ""
+            return timed, timed or self._fault(state, self.eager, result)
+        return "", ""
 
     def _fault(
         self, state: CaseState, eager: EagerResults, found: Observation, *, timed: bool = False

@@ -38,7 +38,7 @@ from torchgauge.harness.worker.accuracy import (
 )
 from torchgauge.harness.worker.captured_graphs import captured
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.harness.worker.closeness import NEAR, TIGHT, nonsense
+from torchgauge.harness.worker.closeness import FORWARD, NEAR, TIGHT, nonsense
 from torchgauge.harness.worker.compilation import own_code, reset
 from torchgauge.harness.worker.contract import (
     COMPUTED,
@@ -628,7 +628,8 @@ class TorchChecks:
         if earlier:
             return EagerResults(run, self.observer.observe(), slack=SLACK)
         here = host is None or self._on_host()  # another device may round more, as with TF32
-        near = TIGHT if here and self.workload.dtype in FULL_PRECISION else NEAR
+        tight = FORWARD if self.workload.mode == MODES[0] else TIGHT
+        near = tight if here and self.workload.dtype in FULL_PRECISION else NEAR
         made = EagerResults(run, host or self.eager, exact, near)
         return self._results.setdefault((host is not None, drawn, repeated), made)
 
