@@ -121,7 +121,7 @@ def _times(events: Sequence[Event]) -> Times:
 
 def complaint(left: Sequence[Times], looks: Sequence[Times]) -> str:
     """Return what a case is degraded by; empty if enough of its step and backward pass is compiled."""
-    share = taken_over(left, looks)
+    share = round(taken_over(left, looks), 4)  # as in the fact
     if share < LEAST:
         return f"{share:.0%} of the step ran in compiled code, the rest operator by operator as in eager"
     mine, eager = (
