@@ -40,9 +40,9 @@ from torchgauge.suites.torchbench.steps import NO_MOMENTS
 NEAR = 0.1
 FORWARD, TIGHT, BULK = 0.0001, 0.001, 0.9
 """If eager can run again on the same device, ``FORWARD`` replaces :data:`NEAR` in inference, and ``TIGHT``
-otherwise: a backward pass through batch norms amplifies rounding. The quantiles ``BULK`` of the
-elements' differences and sizes must have that ratio too: a wrong factor changes all elements, but an
-optimizer that divides gradients by their size may reverse a few because of rounding.
+otherwise: a backward pass through batch norms amplifies rounding. Of an update or a moment in TorchBench,
+the quantiles ``BULK`` of the elements' differences and sizes must have that ratio too: a wrong factor changes
+all elements, but an optimizer that divides gradients by their size may reverse a few because of rounding.
 """
 SLOPE = 0.05
 AGREE = 0.05
@@ -295,30 +295,25 @@ def strangers(
 ) -> Iterator[tuple[Closeness, str, bool]]:
     """Yield each tensor that does not agree on its own scale, and what is wrong with it.
 
-    With ``near``, a tensor that is farther from eager is yielded too, unless few elements are, and without
-    float64 one that is farther than :data:`NEAR`: eager can run again with other rounding, and the caller
-    lets the tensor pass if such runs differ as much. The last item is True if the tensor fails even when
-    these runs do not finish.
+    With ``near``, a tensor that is farther from eager is yielded too, unless it is an update or a moment of
+    which few elements are, and without float64 one that is farther than :data:`NEAR`: eager can run again
+    with other rounding, and the caller lets the tensor pass if such runs differ as much. The last item is
+    True if the tensor fails even when these runs do not finish.
     """
     yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth])
     for each in tensors:
         reason, sure = yardstick.judge(each), True
         if not reason and near is not None:
             reason = yardstick.far(each, NEAR) if each.truth is None else ""
-            if not reason and (nearer := yardstick.far(each, near)) and _bulk_differs(each, near):
-                reason, sure = nearer, False
+            if not reason and (nearer := yardstick.far(each, near)):
+                few = _is_derived(each.path) and not _bulk_differs(each, near)
+                reason, sure = "" if few else nearer, False
         if reason:
             yield each, reason, sure
 
 
 def _bulk_differs(each: Closeness, near: float) -> bool:
-    """Return whether the quantile ``BULK`` of differences exceeds ``near`` times that of sizes above 0.
-
-    It is True for a tensor without slices, in which one wrong element shows in the RMS alone, unless it is
-    an update or a moment of a TorchBench step.
-    """
-    if max(each.leaves[0].shape, default=1) < SLICES and not _is_derived(each.path):
-        return True
+    """Return whether the quantile ``BULK`` of differences exceeds ``near`` times that of sizes above 0."""
     filled = each.leaves[0] != 0.0
     expected, found = (leaf[filled].double() for leaf in each.leaves[:2])
     if not len(expected):
