@@ -353,11 +353,11 @@ def medians(
                     bare = comparison.bare(entry, key, turn, given.seconds, part)
                     pairs[name].append((bare, ours[name]))
             for name, launches in pairs.items():
-                notes = [ours.notes for _, ours in launches]
-                given_reasons = {
-                    pattern: words for pattern, words in SLOWER.items() if all(words in one for one in notes)
+                rows = [row for _, row in launches]
+                reasons = {
+                    at: words for at, words in SLOWER.items() if all(words in row.notes for row in rows)
                 }
-                yield _explained(_beside((entry.name, mode, name), launches), given_reasons)
+                yield _explained(_beside((entry.name, mode, name), launches), reasons)
 
 
 def _beside(key: Key, launches: Sequence[tuple[Ending, Ending]]) -> Judged:

@@ -21,7 +21,7 @@ from torchgauge.errors import MissingPackageError
 _REFUSED = frozenset(
     {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "NetworkRefusedError", "NoNetworkError", "gaierror"}
 )
-SIMILAR = 0.85
+_SIMILAR = 0.85
 """Ratio of ``difflib`` from which a missing module is a mistyped file, such as ``confg`` of ``config``."""
 _LIBRARIES = frozenset({"huggingface_hub", "urllib3", "httpx", "httpcore", "requests", "torchgauge"})
 """Packages whose exceptions pass a refusal on and are not all an ``OSError``."""
@@ -56,8 +56,8 @@ def absent_package(error: BaseException) -> str:
 def _is_own(error: BaseException, name: str) -> bool:
     """Return whether the importing program contains the module ``name``.
 
-    It does if a relative import failed before, or if a file of this name lies near the importing file, or a
-    file of a similar name beside it.
+    It does if a relative import failed before, if a file of this name lies near the importing file, or if a
+    file of a similar name lies beside it.
     """
     sought = error.__context__
     if isinstance(sought, ModuleNotFoundError) and str(sought.name).endswith(f".{name}"):
@@ -66,8 +66,8 @@ def _is_own(error: BaseException, name: str) -> bool:
     files = [Path(each) for each in names if not each.startswith("<")]
     if not files or "site-packages" in files[-1].parts:
         return False
-    beside = [each.stem for each in files[-1].parent.iterdir()]
-    if difflib.get_close_matches(name, beside, 1, SIMILAR):
+    siblings = [each.stem for each in files[-1].parent.iterdir()]
+    if difflib.get_close_matches(name, siblings, 1, _SIMILAR):
         return True
     places = (f"{name}.py", f"*/{name}.py", f"{name}/__init__.py", f"*/{name}/__init__.py")
     return any(any(files[-1].parent.glob(place)) for place in places)

@@ -40,7 +40,7 @@ def test_an_interruption_hides_and_accuses_nobody(
     looks += [(step(**eager), seconds)] * 2
     monkeypatch.setattr(compiled_share, "profiled", lambda *_: looks.pop(0))
     found = compiled_share.look(lambda: None, lambda: None, None)
-    assert found[0] == pytest.approx(share)
+    assert found == (pytest.approx(share), "")
 
 
 def test_who_is_accused_is_looked_at_again(monkeypatch) -> None:

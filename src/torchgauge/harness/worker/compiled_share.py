@@ -37,13 +37,14 @@ UNKNOWN = "compiled_share_unknown"
 """The fact that says why nothing is known."""
 LEAST = 0.5
 """The share below which a case is degraded: most of eager's work is still eager's."""
+LEAST_BACKWARD = 0.1
+"""The share of the backward pass up to which a case is degraded too: forward passes that train nothing may be
+most of the work."""
 LOOKS, MOST_LOOKS = 3, 8
 """An operator that was interrupted looks longer: where a share would accuse, eager is looked at again.
 Where it still does, so are both ways of a short step, up to the second number of times."""
 SHORT_S = 0.1
 """So is a step of fewer seconds: one interruption is most of it, and may make a share look larger as well."""
-LEAST_BACKWARD = 0.1
-"""The same for the backward pass alone: forward passes that train nothing may be most of the work."""
 GRAPH, MODEL = "torchgauge: compiled graph", "torchgauge: model"
 Times = dict[tuple[str, str, bool], list[int]]
 """Name and shapes of operators, and whether they run backward -> nanoseconds of each, in their order."""

@@ -268,10 +268,10 @@ class OtherInputs:
         It is empty if nothing is wrong, or if the model refuses values that are not its suite's. A result of
         an observation has to be wrong for two seeds: rounding may decide much for the values of one.
         """
-        timed, problem = self._problem(state)
-        return timed or (problem and OtherInputs(self.checks, self.observer)._problem(state)[1])
+        timed, observed = self._problems(state)
+        return timed or (observed and OtherInputs(self.checks, self.observer)._problems(state)[1])
 
-    def _problem(self, state: CaseState) -> tuple[str, str]:
+    def _problems(self, state: CaseState) -> tuple[str, str]:
         """Return the problems of the timed result and of an observation, for the values of ``seed``."""
         if self.eager is None:
             return "", ""

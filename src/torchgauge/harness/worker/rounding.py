@@ -179,15 +179,16 @@ class OtherRounding(TorchDispatchMode):  # type: ignore[misc]
 
 
 def _decomposes_rightly(func: Any, given: Any) -> bool:
-    """Return whether ``func`` has a decomposition with the same results: a fault in one explains nothing.
+    """Return whether ``func`` has a decomposition that gives the same results.
 
-    Results and written arguments are compared in float64, or more roughly if the device lacks it.
+    A wrong one would explain its own fault. Results and written arguments are compared in float64, or more
+    roughly if the device lacks it.
     """
-    part: Any = decomposition_table.get(func)
-    for copy, share in ((_widened, 1e-6), (torch.clone, 1e-2)) if part is not None else ():
+    decomposition: Any = decomposition_table.get(func)
+    for copy, share in ((_widened, 1e-6), (torch.clone, 1e-2)) if decomposition is not None else ():
         with suppress(Exception):
             leaves = []
-            for run in (func, part):
+            for run in (func, decomposition):
                 args, kwargs = tree_map_only(torch.Tensor, copy, given)
                 leaves.append(tree_leaves((run(*args, **kwargs), args, kwargs)))
             pairs = [pair for pair in zip(*leaves, strict=True) if alike(*pair)]

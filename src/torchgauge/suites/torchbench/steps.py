@@ -216,8 +216,8 @@ class Instance:
 
     def withdraw(self) -> None:
         """Remove the attribute that :meth:`place` sets for a whole step: it is no state of the model."""
-        placed = self.current is not None and self.current is not self.module
-        if placed and isinstance(self.module, WholeStep):
+        replaced = self.current is not None and self.current is not self.module
+        if replaced and isinstance(self.module, WholeStep):
             vars(self.model).pop(self.module.test, None)
             self.current = None
 
