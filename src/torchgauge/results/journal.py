@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, final
 from torchgauge.errors import DamagedJournalError, InfrastructureError, UsageError
 from torchgauge.records import Result
 from torchgauge.results.atomic_file import fsync_path
+from torchgauge.results.held import is_held
 from torchgauge.results.journal_record import (
     PAYLOADS,
     EarlierAttempt,
@@ -297,16 +298,9 @@ def results(path: Path | str) -> Iterator[Result]:
 def is_being_written(path: Path | str) -> bool:
     """Whether a living process holds the journal at ``path`` open for appending."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return is_held(Path(path))
     except FileNotFoundError:
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _records(

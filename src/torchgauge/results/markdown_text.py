@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from torchgauge.results.hostile_text import visible
+from torchgauge.results.units import shortened
 
 _PLAIN = re.compile(r"[^`|\\\n]+")
 _SIGN = re.compile(r"[^A-Za-z0-9 \u00a0-\U0010ffff]")
@@ -27,8 +28,7 @@ def code(text: str, limit: int = 160) -> str:
 
 def one_line(text: str, limit: int) -> str:
     """The visible part of ``text`` on one line, cut to ``limit`` characters with three dots."""
-    line = " ".join(visible(text[: 8 * limit]).split())
-    return line if len(line) <= limit else line[: limit - 3].rstrip() + "..."
+    return shortened(" ".join(visible(text[: 8 * limit]).split()), limit)
 
 
 def fenced(text: str, limit: int = 4000) -> str:

@@ -27,6 +27,7 @@ from torchgauge.results.frames import frame_of
 from torchgauge.results.store import Store
 from torchgauge.results.table_file import Where
 from torchgauge.results.tables import RESULTS, SUMMARIES, TABLES, Column, Table
+from torchgauge.suites.pattern import as_expression
 
 _CONDITION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(==|!=|>=|<=|=|>|<)\s*(.*?)\s*", re.DOTALL)
 _ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -145,7 +146,7 @@ def _found(values: pd.Series[Any], condition: Condition) -> pd.Series[bool]:
         found = _ORDER[condition.operator](values, _typed(column, text))
         return _certain(found)
     if pa.types.is_list(column.type):
-        pattern = re.compile(_glob(text))
+        pattern = re.compile(as_expression(text))
         matches = [
             any(pattern.fullmatch(item) for item in items) if text else not items for items in values.tolist()
         ]
@@ -153,7 +154,7 @@ def _found(values: pd.Series[Any], condition: Condition) -> pd.Series[bool]:
     elif not text:
         equal = values.isna()
     elif _is_glob(text):
-        equal = _certain(values.astype("string").str.fullmatch(_glob(text)))
+        equal = _certain(values.astype("string").str.fullmatch(as_expression(text)))
     else:
         equal = _certain(values == _typed(column, text))
     return equal if condition.operator == "=" else ~equal
@@ -165,11 +166,6 @@ def _certain(found: pd.Series[Any]) -> pd.Series[bool]:
 
 def _is_glob(value: str) -> bool:
     return "*" in value or "?" in value
-
-
-def _glob(value: str) -> str:
-    """A regular expression for ``value``; brackets mean themselves, since case ids contain them."""
-    return re.escape(value).replace(r"\*", ".*").replace(r"\?", ".")
 
 
 def _typed(column: Column, value: str) -> Any:

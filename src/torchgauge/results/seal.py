@@ -15,12 +15,11 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torchgauge.errors import DataFileError
-from torchgauge.records import SCHEMA_VERSION, RecordError, from_plain, to_plain
+from torchgauge.records import SCHEMA_VERSION, to_plain
 from torchgauge.results.atomic_file import REPEAT, fsync_path, storage_errors, write_atomically
-from torchgauge.results.json_file import RESTORE, read_object
+from torchgauge.results.json_file import read_record
 from torchgauge.results.planned_folder import PlannedFolder
 
 SEAL = "seal.json"
@@ -110,13 +109,7 @@ def unseal(folder: PlannedFolder) -> None:
 def read_seal(folder: PlannedFolder) -> Seal | None:
     """The seal of ``folder``; None where it has none. Raises :class:`DataFileError` where it is damaged."""
     path = folder.path / SEAL
-    if not path.exists():
-        return None
-    data: dict[str, Any] = read_object(path)
-    try:
-        return from_plain(Seal, data)
-    except RecordError as error:
-        raise DataFileError(str(path), str(error), hint=RESTORE) from error
+    return read_record(Seal, path) if path.exists() else None
 
 
 def damage_seen(root: Path, folder: PlannedFolder) -> str:

@@ -14,6 +14,11 @@ def matches(pattern: str | None, text: str) -> bool:
     return pattern is None or _compiled(pattern).fullmatch(text) is not None
 
 
+def as_expression(pattern: str) -> str:
+    """Return the regular expression of ``pattern``, without flags."""
+    return re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+
+
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    return re.compile(as_expression(pattern), re.DOTALL)

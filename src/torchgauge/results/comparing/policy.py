@@ -22,6 +22,7 @@ from torchgauge.records import Compared, compared_by
 from torchgauge.records.comparison import Action, Pair
 from torchgauge.records.metrics import STEP_TOLERANCE
 from torchgauge.suites.document import Document, read_document
+from torchgauge.suites.pattern import matches
 from torchgauge.suites.schema import convert, refuse
 
 
@@ -95,7 +96,7 @@ class Layer:
             return self.name == suite
         if self.section == "cases":
             return self.name == case_id
-        return bool(case_id) and _glob(self.name).fullmatch(case_id) is not None
+        return bool(case_id) and matches(self.name, case_id)
 
     def apply(self, rule: Rule, metric: str) -> Rule:
         """``rule`` with what this entry says of ``metric``."""
@@ -301,8 +302,3 @@ def _what(field: str, base: Rule, rule: Rule) -> str:
     name = "max_time_s" if field == "max_time" else field
     before, after = getattr(base, name), getattr(rule, name)
     return f"{field} {after:g} is looser than the inherited {before:g}, and needs a reason"
-
-
-def _glob(pattern: str) -> re.Pattern[str]:
-    """``*`` is any text and ``?`` one character; brackets mean themselves, since case ids contain them."""
-    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
