@@ -5,11 +5,13 @@ The ledger that this comes from is in ``noise_ledger.py``; a judge needs only th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from torchgauge.records import Environment
 from torchgauge.records.comparison import Pair
+from torchgauge.results.runner_class import runner_class
 
 if TYPE_CHECKING:
     from torchgauge.results.store import Store
@@ -49,6 +51,17 @@ class NoiseHistory:
     def quarantined(self, pair: Pair) -> str:
         """Why the pair's head is in quarantine; empty where it is not."""
         return self.quarantine.get(pair.head.id, "")
+
+
+def noise_of(store: Store, environments: Iterable[Environment], now: float) -> NoiseHistory:
+    """Return the history of every class of runner among ``environments``; case ids name their device."""
+    classes = sorted({runner_class(each) for each in environments})
+    found = [noise_history(store, each, now) for each in classes]
+    return NoiseHistory(
+        priors={key: prior for each in found for key, prior in each.priors.items()},
+        quarantine={case: reason for each in found for case, reason in each.quarantine.items()},
+        runner_class="; ".join(classes),
+    )
 
 
 def noise_history(store: Store, runner_class: str, now: float) -> NoiseHistory:

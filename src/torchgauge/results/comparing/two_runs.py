@@ -33,7 +33,7 @@ from torchgauge.records import (
 )
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side, Verdict
 from torchgauge.results.comparing.blank_verdict import blank_verdict
-from torchgauge.results.comparing.noise import NoiseHistory, Prior, noise_history
+from torchgauge.results.comparing.noise import NoiseHistory, Prior, noise_of
 from torchgauge.results.comparing.other_metrics import judge_other_metrics
 from torchgauge.results.comparing.policy import Policy, Rule, policy_of
 from torchgauge.results.comparing.run_history import RunHistory, read_run_history
@@ -56,7 +56,6 @@ from torchgauge.results.dataset import around_damage, read_table
 from torchgauge.results.environments import environments_of
 from torchgauge.results.log_ratio import ratio_of, variance_of
 from torchgauge.results.lookup import resolve_run
-from torchgauge.results.runner_class import runner_class
 from torchgauge.results.stats import paired_ratio
 from torchgauge.results.store import Store
 
@@ -132,13 +131,7 @@ def compare_sides(
 
 def history_of(store: Store, side: RunSide, now: float) -> NoiseHistory:
     """The noise history of all classes of runner in the run of ``side``; case ids tell devices apart."""
-    classes = {runner_class(each) for each in environments_of(store, side.run_id).values()}
-    found = [noise_history(store, each, now) for each in sorted(classes)]
-    return NoiseHistory(
-        priors={key: prior for each in found for key, prior in each.priors.items()},
-        quarantine={case: reason for each in found for case, reason in each.quarantine.items()},
-        runner_class="; ".join(sorted(classes)),
-    )
+    return noise_of(store, environments_of(store, side.run_id).values(), now)
 
 
 @dataclass(frozen=True)
@@ -176,7 +169,8 @@ class _Comparison:
         if pair.base is None or pair.head is None or pair.refusal:
             return [replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=pair.refusal)]
         records = Pair(pair.base.case, pair.head.case)
-        launch = _launch(records, pair.base, pair.head)
+        # one run of either side as a launch: what the rules of the other metrics take
+        launch = Launch(records.key, records.id, 1, Side.BASE, _outcome(pair.base), _outcome(pair.head))
         quarantined = bool(self.history.quarantined(records))
 
         def rule_of(metric: str) -> Rule:
@@ -353,11 +347,6 @@ def _paired(base: dict[int, float], head: dict[int, float]) -> tuple[float, floa
     if not 0 < found.estimate < math.inf:
         return None
     return math.log(found.estimate), variance_of(found.low, found.high, CONFIDENCE)
-
-
-def _launch(pair: Pair, base: Measured, head: Measured) -> Launch:
-    """One run of either side as a launch: what the rules of the other metrics take."""
-    return Launch(pair.key, pair.id, 1, Side.BASE, _outcome(base), _outcome(head))
 
 
 def _outcome(measured: Measured) -> Outcome:
