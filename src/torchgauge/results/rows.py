@@ -97,15 +97,8 @@ def summary_rows(result: Result, context: RunContext) -> Iterator[Row]:
     for summary in result.summaries:
         yield {
             **case,
-            "metric": summary.metric,
-            "unit": summary.unit,
+            **vars(summary),
             "better": summary.better.value,
-            "n": summary.n,
-            "median": summary.median,
-            "low": summary.low,
-            "high": summary.high,
-            "confidence": summary.confidence,
-            "method": summary.method,
             "provenance": summary.provenance or None,
             "stopped": summary.stopped or None,
             "absent": summary.absent or None,
@@ -148,13 +141,9 @@ def environment_columns(run_id: str, environment: Environment, observation: int)
 def calibration_row(run_id: str, calibration: Calibration, index: int) -> Row:
     """The row of ``calibrations``; ``index`` is its position in the run."""
     return {
+        **vars(calibration),
         "run_id": run_id,
-        "device": calibration.device,
-        "at": calibration.at,
         "index": index,
-        "gemm_flops": calibration.gemm_flops,
-        "copy_bytes_per_s": calibration.copy_bytes_per_s,
-        "launch_s": calibration.launch_s,
         "absent": calibration.absent or None,
         "node": calibration.node or None,
     }
