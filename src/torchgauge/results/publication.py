@@ -97,7 +97,10 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None, *, ag
         _check_complete(plan, found)
         hint = f"{FREE}, then: {publish_command(folder.run_id, store.path)}"
         with uncollected(), ExitStack() as stack, storage_errors(store.path / "tables", hint):
-            writers = {name: stack.enter_context(_writing(store, name, plan.run_id)) for name in TABLES}
+            writers = {
+                name: stack.enter_context(writing_table(store, table, plan.run_id))
+                for name, table in TABLES.items()
+            }
             _fill(writers, folder, plan, found)
             for writer in writers.values():
                 writer.close()
@@ -345,15 +348,16 @@ def _info(plan: Plan, found: _Survey) -> bytes:
 
 
 @contextmanager
-def _writing(store: Store, name: str, run_id: str) -> Iterator[TableWriter]:
-    path = store.table_path(name, run_id)
+def writing_table(store: Store, table: Table, run_id: str) -> Iterator[TableWriter]:
+    """Yield the writer of the part of ``table`` of the run ``run_id``; remove what is stale there."""
+    path = store.table_path(table.name, run_id)
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         fsync_path(path.parent.parent)
     for stale in path.parent.glob(f".{path.name}.*{TEMPORARY_SUFFIX}"):
         stale.unlink(missing_ok=True)
     with writing_aside(path) as aside:
-        writer = TableWriter(TABLES[name], path, aside)
+        writer = TableWriter(table, path, aside)
         try:
             yield writer
         finally:

@@ -34,7 +34,7 @@ from torchgauge.results.dataset import left_out_because, read_part
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.json_file import as_record, read_object
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
-from torchgauge.results.publication import TableWriter
+from torchgauge.results.publication import writing_table
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.schema_version import check_version
 from torchgauge.results.seal import publish_command, seal, unseal
@@ -110,14 +110,10 @@ def finish_comparison(store: Store, folder: ComparisonFolder, plan: ComparisonPl
     """Write the tables of the A/B run in ``folder``, ``verdicts`` last; a repetition replaces them."""
     hint = f"{FREE}, then: {publish_command(plan.run_id, store.path)}"
     with ExitStack() as stack, storage_errors(store.path / "tables", hint):
-        writers: dict[str, TableWriter] = {}
-        for name, table in COMPARISON_TABLES.items():
-            path = store.table_path(name, plan.run_id)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            aside = path.with_name(f".{path.name}.tmp")
-            writers[name] = TableWriter(table, path, aside)
-            stack.callback(writers[name].abandon)
-            stack.callback(aside.unlink, missing_ok=True)
+        writers = {
+            name: stack.enter_context(writing_table(store, table, plan.run_id))
+            for name, table in COMPARISON_TABLES.items()
+        }
         findings = folder.findings()
         verdicts = findings.verdicts
         classes = {found.device: runner_class(found) for found in findings.environments}
