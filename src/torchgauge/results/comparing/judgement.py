@@ -98,21 +98,17 @@ class Judge:
             return ()
         hypotheses = self._hypotheses()
         first = [each for each in self._evidence.values() if self._is_open(each, hypotheses)]
-        if first:
-            return tuple(
-                Wanted(each.pair.key, confirms=False, abba_blocks=self._abba_blocks) for each in first
-            )
-        whole = self._whole()
+        whole = None if first else self._whole()
         if whole is not None and asks_for_more(whole):
-            fewest = [each for each in self._asked() if each.may_go_on(whole.launches)]
-            if fewest:
-                return tuple(
-                    Wanted(each.pair.key, confirms=False, abba_blocks=self._abba_blocks) for each in fewest
-                )
-        return tuple(
-            Wanted(each.pair.key, confirms=True, abba_blocks=self._abba_blocks)
-            for each in self._evidence.values()
+            first = [each for each in self._asked() if each.may_go_on(whole.launches)]
+        fresh = [
+            each
+            for each in (() if first else self._evidence.values())
             if each.needs_fresh(self._fresh_launches(each, hypotheses))
+        ]
+        return tuple(
+            Wanted(each.pair.key, confirms=not first, abba_blocks=self._abba_blocks)
+            for each in first or fresh
         )
 
     def nothing_to_compare(self) -> str:

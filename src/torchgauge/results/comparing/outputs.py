@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from statistics import median_low
 
-from torchgauge.records import Modifier, Outcome, OutputError, Status
+from torchgauge.records import Modifier, OutputError, Status
 from torchgauge.records.comparison import START, UNSEEN, Launch, Side
 
 TIMES = 10.0
@@ -101,13 +101,9 @@ def not_seen(launch: Launch) -> str:
         return "base and head begin with different weights or inputs"
     for name, words in ((UNSEEN, ""), (ROUNDED, "rounding explains "), (Modifier.TIES.value, "")):
         for side, outcome in sides:
-            if why := _fact(outcome, name):
+            if why := dict(outcome.facts).get(name):
                 return f"{side.value}: {words}{why}"
     return ""
-
-
-def _fact(outcome: Outcome, name: str) -> str:
-    return str(dict(outcome.facts).get(name, ""))
 
 
 def _usual(tensors: Iterable[OutputError]) -> tuple[Mapping[str, float], Mapping[str, float]]:

@@ -121,10 +121,12 @@ class PairEvidence:
         """Take a launch: estimate it, or keep the reason why that cannot be."""
         stage = self.fresh if launch.confirms else self.first
         stage.launches.append(launch)
-        if self.other_code:
-            self.models = self.models or _models(launch)
-        else:
-            self.mismatch = self.mismatch or _mismatch(launch)
+        base, head = launch.base.realised, launch.head.realised
+        if base is not None and head is not None and base.hash != head.hash:
+            if self.other_code:
+                self.models = self.models or _models(base, head)
+            else:
+                self.mismatch = self.mismatch or _mismatch(base, head)
         failed = unfit(launch)
         if failed:
             self.unusable.append(f"launch {launch.number}: {failed}")
@@ -251,21 +253,15 @@ def _cost(launch: Launch) -> float:
     return launch.setup_s + launch.measure_s
 
 
-def _mismatch(launch: Launch) -> str:
-    """Why both sides of ``launch`` did not compute the same; empty where they did or nothing is known."""
-    base, head = launch.base.realised, launch.head.realised
-    if base is None or head is None or base.hash == head.hash:
-        return ""
+def _mismatch(base: Realised, head: Realised) -> str:
+    """Return why both sides did not compute the same."""
     differing = [f"{name} {ours} against {theirs}" for name, ours, theirs in _differing(base, head)]
     detail = f" ({', '.join(differing)})" if differing else ""
     return f"base and head built different models: hashes {base.hash} and {head.hash}{detail}"
 
 
-def _models(launch: Launch) -> str:
-    """Return how the models of both sides of ``launch`` differ; empty where nothing shows that they do."""
-    base, head = launch.base.realised, launch.head.realised
-    if base is None or head is None or base.hash == head.hash:
-        return ""
+def _models(base: Realised, head: Realised) -> str:
+    """Return how the models of both sides differ."""
     differing = [f"base {ours}, head {theirs} {name}" for name, ours, theirs in _differing(base, head)]
     return f"the models differ: {'; '.join(differing) or 'names, shapes or dtypes of their tensors'}"
 

@@ -103,10 +103,10 @@ def judge_status(
         return _changed(blank, Verdict.BROKEN, worse)
     if len(head) == 1 and len(better) == len(told):
         return _changed(blank, Verdict.FIXED, better)
-    counts = [sum(grade(side) is not Grade.PASSED for side in ended) for ended in _columns(told)]
-    reason = (
-        f"status differs between launches: base failed in {counts[0]} of {len(told)}, head in {counts[1]}"
-    )
+    base_failed = sum(grade(each.base) is not Grade.PASSED for each in told)
+    head_failed = sum(grade(each.head) is not Grade.PASSED for each in told)
+    counts = f"base failed in {base_failed} of {len(told)}, head in {head_failed}"
+    reason = f"status differs between launches: {counts}"
     return replace(blank, verdict=Verdict.UNDECIDED, reason=reason)
 
 
@@ -124,10 +124,6 @@ def with_status(timed: MetricVerdict, status: MetricVerdict) -> MetricVerdict:
     return timed
 
 
-def _columns(told: Sequence[Launch]) -> tuple[list[Outcome], list[Outcome]]:
-    return [each.base for each in told], [each.head for each in told]
-
-
 def _alike(blank: MetricVerdict, launch: Launch, both: Grade) -> MetricVerdict:
     """Both sides ended alike in every launch."""
     if both is Grade.PASSED:
@@ -138,15 +134,11 @@ def _alike(blank: MetricVerdict, launch: Launch, both: Grade) -> MetricVerdict:
         reason = f"both are {_marked(launch.head, Modifier.DEGRADED)}"
         return replace(blank, verdict=Verdict.UNCHANGED, reason=reason)
     if launch.base.status is launch.head.status is Status.UNSUPPORTED:
-        return _asked_of_nobody(blank, launch.head.reason)
+        # there is nothing to measure, so nothing that a gate could wait for
+        reason = "unsupported on both sides" + (f": {launch.head.reason}" if launch.head.reason else "")
+        return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=blank.action.softened)
     reason = f"{BOTH_FAIL}: base {_ending(launch.base)}; head {_ending(launch.head)}"
     return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-
-
-def _asked_of_nobody(blank: MetricVerdict, why: str) -> MetricVerdict:
-    """Unsupported on both sides: there is nothing to measure, so nothing that a gate could wait for."""
-    reason = "unsupported on both sides" + (f": {why}" if why else "")
-    return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=blank.action.softened)
 
 
 def _changed(blank: MetricVerdict, verdict: Verdict, reasons: list[str]) -> MetricVerdict:
