@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from torchgauge.records.case import Case, DeviceTarget, Workload
 from torchgauge.records.codec import LATER, SCHEMA_VERSION, Scalar, digest, to_plain
@@ -94,6 +95,10 @@ class Group:
     def device(self) -> DeviceTarget:
         """The one device that all cases of the group share."""
         return self.cases[0].case.device
+
+    def only(self, keys: Collection[str]) -> Group:
+        """Return the group with those of its cases alone whose keys are in ``keys``."""
+        return replace(self, cases=tuple(each for each in self.cases if each.case.key in keys))
 
 
 @dataclass(frozen=True)

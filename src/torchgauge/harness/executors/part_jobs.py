@@ -227,11 +227,7 @@ class Watched:
     @property
     def left_groups(self) -> tuple[Group, ...]:
         """The groups that have cases without a row, with these alone."""
-        cut = (
-            replace(group, cases=tuple(each for each in group.cases if each.case.key in self.left))
-            for group in self.job.groups
-        )
-        return tuple(group for group in cut if group.cases)
+        return tuple(cut for group in self.job.groups if (cut := group.only(self.left)).cases)
 
 
 @dataclass
@@ -263,7 +259,7 @@ class PartJobs:
         try:
             for left in self.left_behind():
                 yield from self.told(left)
-                groups = [cut for each in groups if (cut := _without(each, left)).cases]
+                groups = [cut for each in groups if (cut := each.only(left.left)).cases]
             shutil.rmtree(self.engine.folder, ignore_errors=True)
             self.engine.folder.mkdir(parents=True)
             yield from self.begin(self.cut(groups))
@@ -539,7 +535,3 @@ def _as_lost(result: Result, words: str) -> Result:
         return result
     reason = f"{words}; {result.reason}"
     return replace(result, status=Status.INFRA, cause=Cause.KILLED, reason=reason, failure=None)
-
-
-def _without(group: Group, told: Watched) -> Group:
-    return replace(group, cases=tuple(each for each in group.cases if each.case.key in told.left))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torchgauge.records import Cause, Group, Result, Status
 
@@ -31,8 +31,7 @@ def is_broken(row: Result) -> bool:
 
 def part_of(group: Group, rows: Sequence[Result]) -> Group:
     """``group`` with the cases of ``rows`` alone."""
-    keys = {row.case.key for row in rows}
-    return replace(group, cases=tuple(each for each in group.cases if each.case.key in keys))
+    return group.only({row.case.key for row in rows})
 
 
 def suspicious(rows: Sequence[Result]) -> bool:

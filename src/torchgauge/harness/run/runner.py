@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
@@ -29,7 +29,6 @@ from torchgauge.processes.cursor import show_cursor
 from torchgauge.processes.kept_process import leave
 from torchgauge.records import Again, Group, Plan, Status
 from torchgauge.registry import load
-from torchgauge.results.attempts import Attempts
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store
@@ -110,7 +109,7 @@ class Campaign:
             try:
                 # what a stranger prints is no answer of ours
                 with redirect_stdout(sys.stderr), silence.ended():
-                    for item in self._execute(folder, done, stop, silence, keeper.attempts):
+                    for item in self._execute(folder, keeper, stop, silence):
                         silence.heard()
                         keeper.keep(item)
             except (TorchgaugeError, KeyboardInterrupt):
@@ -123,7 +122,9 @@ class Campaign:
             report.out_of_budget |= bool(self._spent() and keeper.left) and not report.interrupted
             if not (report.interrupted or report.out_of_budget):
                 keeper.lose(f"executor {self.executor!r} {how}")
-            journal.append(Kind.END, [End(_state(report), self.clock.now())])
+            state = RunState.OUT_OF_BUDGET if report.out_of_budget else RunState.COMPLETE
+            state = RunState.INTERRUPTED if report.interrupted else state
+            journal.append(Kind.END, [End(state, self.clock.now())])
 
     def _spent(self) -> bool:
         return self.until is not None and self.clock.steady() >= self.until
@@ -132,12 +133,7 @@ class Campaign:
         """Say what is not in the plan, before anything runs."""
 
     def _execute(
-        self,
-        folder: RunFolder,
-        done: set[str],
-        stop: threading.Event,
-        silence: Silence,
-        attempts: Attempts,
+        self, folder: RunFolder, keeper: RowKeeper, stop: threading.Event, silence: Silence
     ) -> Iterator[Yield]:
         def cancelled() -> bool:
             silence.heard()
@@ -149,10 +145,9 @@ class Campaign:
             self.progress.event(group, event)
 
         executor: Executor = load("torchgauge.executors", self.executor)
-        groups = tuple(each for group in self.plan.groups if (each := _left(group, done)).cases)
         submission = Submission(
             plan=self.plan,
-            groups=groups,
+            groups=tuple(cut for group in self.plan.groups if (cut := group.only(keeper.left)).cases),
             folder=folder.path,
             devices=self.devices,
             suites=self.suites,
@@ -163,7 +158,8 @@ class Campaign:
             options=self.options,
             mixed=self.mixed,
             made={
-                key: sum(said.again is Again.ASKED for said in each) for key, each in attempts.earlier.items()
+                key: sum(said.again is Again.ASKED for said in each)
+                for key, each in keeper.attempts.earlier.items()
             },
         )
         return executor.submit(submission)
@@ -200,14 +196,3 @@ def stop_on_interrupt(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _state(report: RunReport) -> RunState:
-    if report.interrupted:
-        return RunState.INTERRUPTED
-    return RunState.OUT_OF_BUDGET if report.out_of_budget else RunState.COMPLETE
-
-
-def _left(group: Group, done: set[str]) -> Group:
-    cases = tuple(planned for planned in group.cases if planned.case.key not in done)
-    return replace(group, cases=cases)
