@@ -8,11 +8,11 @@ Where one passed its deadline, what the watchdogs told before says who kept the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchgauge.devices.cpu_times import allowed_cpus
 from torchgauge.harness.flight_records import EVENT as FLIGHT_RECORD
 from torchgauge.harness.flight_records import Culprits, FlightRecord, culprits
 from torchgauge.harness.job import Job
@@ -38,11 +38,6 @@ class RankEnding:
     log: Path
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def run_ranks(
     hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listener, *, shared: bool
 ) -> list[RankEnding]:
@@ -51,7 +46,7 @@ def run_ranks(
     The workers meet in the file that the job names. The device is ``shared`` by all, or each has its own.
     """
     submission, count = hosts[0].submission, len(hosts)
-    settings = replace(job.settings, threads=job.settings.threads or max(1, cores() // count))
+    settings = replace(job.settings, threads=job.settings.threads or max(1, len(allowed_cpus()) // count))
     job = replace(job, processes=count, settings=settings, shared_budget="")
     logs = [log.with_name(f"{log.stem}-rank{rank}.log") for rank in range(count)]
     try:

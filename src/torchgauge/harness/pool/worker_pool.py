@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchgauge.counted import counted
+from torchgauge.devices.cpu_times import allowed_cpus
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.executors.executor import Attempted, BudgetSpent, RunNote, Submission, Yield
 from torchgauge.harness.pool.code_caches import CodeCaches
@@ -27,7 +28,6 @@ from torchgauge.harness.pool.device_lease import leases, said
 from torchgauge.harness.pool.group_runner import GroupRunner
 from torchgauge.harness.pool.judged_rows import Done, is_broken, named, part_of, suspicious, why_suspicious
 from torchgauge.harness.pool.pace import Pace
-from torchgauge.harness.pool.rank_run import cores
 from torchgauge.harness.pool.side_by_side import side_by_side
 from torchgauge.harness.pool.timing_lock import TimingLock
 from torchgauge.harness.pool.worker_setup import WorkerSetup, variables_of
@@ -284,7 +284,7 @@ def workers_of_host(threads: int | None) -> int:
 
     Their threads may outnumber the CPUs by one. With two threads per CPU, barriers take most of the time.
     """
-    usable = cores()
+    usable = len(allowed_cpus())
     return max(1, (usable + 1) // (threads or max(1, usable - 1)))
 
 

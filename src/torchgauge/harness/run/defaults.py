@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from torchgauge.devices.cpu_times import allowed_cpus
 from torchgauge.devices.pinning import MOST_WORKERS
 from torchgauge.harness.pool.watch import default_memory_limit
 from torchgauge.records import Deadlines, Provenance, RunSettings
@@ -23,7 +23,7 @@ def default_prefetch(cores: int | None = None, memory: int | None = None) -> int
     The one more has work for the core that another one leaves while its process ends and the next one starts.
     """
     if cores is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = len(allowed_cpus())
     free = default_memory_limit() if memory is None else memory
     return max(1, min(cores + 1, free // MEMORY_OF_ONE, MOST_WORKERS)) if cores > 1 else 1
 
