@@ -232,7 +232,7 @@ def builds(root: Path) -> list[Build]:
         said, used_at = _read_about(about)
         with _locked(root, folder.name) as free:
             in_use = not free
-        size = sum(_size(file) for file in _files(folder))
+        size = sum(size for _, size in map(_used_and_size, _files(folder)))
         found.append(Build(folder.name, folder, said, size, used_at, in_use))
     return sorted(found, key=lambda build: (-build.used_at, build.key))
 
@@ -337,10 +337,6 @@ def _files(folder: Path) -> list[Path]:
     for base, _, names in os.walk(folder):
         found += [Path(base) / name for name in names if not name.endswith(".lock")]
     return sorted(found)
-
-
-def _size(file: Path) -> int:
-    return _used_and_size(file)[1]
 
 
 def _used_and_size(file: Path) -> tuple[float, int]:

@@ -64,7 +64,9 @@ def suites_of_either(
     for name, unknown in lost.items():
         if name not in known:
             raise unknown
-    return {side: {name: found[side].get(name) or _gone(name) for name in known} for side in Side}
+    # of a suite that a side does not know at all
+    empty = {name: ForeignSuite(name, "", "", (), "", "", {}, ()) for name in known}
+    return {side: {name: found[side].get(name) or empty[name] for name in known} for side in Side}
 
 
 def _at(suites: Suites, side: Side, specs: Mapping[Side, SideSpec]) -> Suites:
@@ -88,7 +90,9 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
     empty: NothingSelectedError | None = None
     for ours, theirs in ((head, base), (base, head)):
         try:
-            groups = all_groups(selection, ours.devices, _joined(ours.suites, theirs.suites))
+            # a name is right where either side knows it
+            suites = {name: _with_more(suite, theirs.suites[name]) for name, suite in ours.suites.items()}
+            groups = all_groups(selection, ours.devices, suites)
         except NothingSelectedError as error:
             empty = error
             continue
@@ -97,8 +101,8 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
     if not found and empty is not None:
         raise empty
     models = [group for group in found if not group.checks]
-    suites = {group.workload.suite for group in models}
-    checks = next((each for each in found if each.checks and each.workload.suite not in suites), None)
+    with_models = {group.workload.suite for group in models}
+    checks = next((each for each in found if each.checks and each.workload.suite not in with_models), None)
     if checks is not None:
         raise UsageError(
             f"suite {checks.workload.suite!r} holds checks, which have no step time to compare",
@@ -114,12 +118,8 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
     return shard_groups(models, shards, Forecast()).shard(selection.shard)
 
 
-def _joined(ours: Suites, theirs: Suites) -> dict[str, Suite]:
-    """``ours`` with the models that only ``theirs`` have: a name is right where either side knows it."""
-    return {name: _with_more(suite, theirs[name]) for name, suite in ours.items()}
-
-
 def _with_more(ours: Suite, theirs: Suite) -> Suite:
+    """Return ``ours`` with the models that only ``theirs`` has."""
     names = {entry.name for entry in ours.models()}
     more = tuple(entry for entry in theirs.models() if entry.name not in names)
     if not more:
@@ -134,11 +134,6 @@ def _with_more(ours: Suite, theirs: Suite) -> Suite:
         environment={},
         entries=(*ours.models(), *more),
     )
-
-
-def _gone(name: str) -> Suite:
-    """A suite that this side does not know at all."""
-    return ForeignSuite(name, "", "", (), "", "", {}, ())
 
 
 def _place(group: Group) -> tuple[object, ...]:

@@ -263,7 +263,8 @@ class LaunchSeries:
                 if threads not in cpus:
                     cpus[threads] = choose_cpus(threads, hosts.dice(f"cpus for {threads}"))
                 launch = self._measure(number, hosts, pair, asked[pair.key], cpus[threads])
-                self._notes(hosts)
+                for text in hosts.notes():
+                    self._note(text)
                 if launch is None:
                     return
                 launch = replace(launch, setup_s=launch.setup_s + share)
@@ -307,10 +308,6 @@ class LaunchSeries:
         return SideLaunch(hosts.setup(side, pair), hosts.host(side, pair), group, planned, cache, filled)
 
     # --- what is kept ------------------------------------------------------------------------
-
-    def _notes(self, hosts: LaunchHosts) -> None:
-        for text in hosts.notes():
-            self._note(text)
 
     def _note(self, text: str) -> None:
         """Journal a note; the same one comes with every launch and is kept once."""

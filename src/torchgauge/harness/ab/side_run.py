@@ -22,7 +22,7 @@ from torchgauge.harness.worker.group_run import GroupRun
 from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
 from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
 from torchgauge.harness.worker.verdicts import first_line
-from torchgauge.records import Measurement, Phase
+from torchgauge.records import Phase
 from torchgauge.records.comparison import START, UNSEEN
 from torchgauge.suites.suite import BuiltWorkload
 
@@ -100,7 +100,8 @@ class SideRun(GroupRun):
             warm_up(series, self.session, replace(self.settings, min_block_s=BLOCK_S, warmup_budget_s=budget))
             self.clocks.close(series)
             with self.running(state):
-                state.measurements += self._memory(step)
+                if self.settings.memory_probe:
+                    state.measurements.append(peak_of_steps(step, self.session, self.rss, self.subject))
                 step_s = time_block(step, series.inner, self.session).wall
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
@@ -134,9 +135,3 @@ class SideRun(GroupRun):
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
                 return error
             wire.send(ev="block", **asdict(columns))
-
-    def _memory(self, step: Callable[[], Any]) -> list[Measurement]:
-        """Peak of two steps."""
-        if not self.settings.memory_probe:
-            return []
-        return [peak_of_steps(step, self.session, self.rss, self.subject)]

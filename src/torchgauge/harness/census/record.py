@@ -107,7 +107,8 @@ def items_of(wanted: Wanted, there: Interpreter) -> tuple[list[CensusItem], tupl
     unknown = [path for path in wanted.paths if path not in PATHS]
     if unknown:
         raise UsageError(f"--path {unknown[0]!r} is unknown", hint=f"--path {','.join(PATHS)}")
-    check_plain_names({name: suite.models() for name, suite in suites.items()}, _of_models(wanted, suites))
+    known = {name: suite.models() for name, suite in suites.items()}
+    check_plain_names(known, wanted.models if suites else ())
     items = [item for name, suite in suites.items() for item in _models(name, suite, wanted)]
     packages = {"torch"} | {
         package
@@ -122,10 +123,6 @@ def items_of(wanted: Wanted, there: Interpreter) -> tuple[list[CensusItem], tupl
         raise NothingSelectedError("nothing to record", hint="torchgauge suites lists suites and models")
     variables = {key: value for suite in suites.values() for key, value in suite.environment.items()}
     return items, tuple(sorted(packages)), variables
-
-
-def _of_models(wanted: Wanted, suites: Mapping[str, Suite]) -> tuple[str, ...]:
-    return wanted.models if suites else ()
 
 
 def _models(name: str, suite: Suite, wanted: Wanted) -> Iterator[CensusItem]:

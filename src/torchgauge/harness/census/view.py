@@ -102,7 +102,7 @@ def view_text(data: CensusData, entries: Sequence[ModelCensus], top: int, *, rec
         models=len({f"{each.suite}/{each.model}" for each in entries if not each.problem}),
         top=top,
         received=received,
-        bases=_bases,
+        bases=lambda pairs: {base_name(name) for name, _ in pairs},
     )
 
 
@@ -159,7 +159,3 @@ def _of_models(entries: list[ModelCensus], patterns: tuple[str, ...]) -> list[Mo
         for entry in select_models(suite, models, patterns, "full")
     }
     return [each for each in entries if (each.suite, each.model) in chosen]
-
-
-def _bases(pairs: Iterable[tuple[str, str]]) -> set[str]:
-    return {base_name(name) for name, _ in pairs}

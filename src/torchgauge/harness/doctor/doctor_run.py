@@ -86,7 +86,8 @@ class CalibrationCampaign(Campaign):
             rows = item if isinstance(item, list) else []
             for result in rows:
                 left.pop(result.case.key, None)
-            silent = next((row for row in rows if _silent(row)), None)
+            answers = (row for row in rows if row.case.workload.model == ANSWER)
+            silent = next((row for row in answers if row.status is not Status.PASS), None)
             if silent is not None:
                 items.close()  # type: ignore[attr-defined]
                 reason = f"not tried: the device did not respond ({silent.status.value}: {silent.reason})"
@@ -95,10 +96,6 @@ class CalibrationCampaign(Campaign):
                     for planned in left.values()
                 ]
                 return
-
-
-def _silent(row: Result) -> bool:
-    return row.case.workload.model == ANSWER and row.status is not Status.PASS
 
 
 def check_store(path: str) -> None:

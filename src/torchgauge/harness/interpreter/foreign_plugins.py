@@ -71,7 +71,8 @@ def suites_of(target: Interpreter, names: Sequence[str]) -> dict[str, Suite]:
     """
     if target.own:
         return load_suites(names)
-    known = _known(target, registry.SUITES)
+    there = [plugin.name for plugin in target.plugins if plugin.group == registry.SUITES]
+    known = sorted({*registry.names(registry.SUITES), *there})
     return by_name(_suite(target, name, known) for name in wanted_suites(known, names))
 
 
@@ -181,11 +182,6 @@ def _foreign_device(target: Interpreter, plugin: Plugin) -> Device:
         return from_plain(ForeignDevice, ask_plugins(target.path, "device", plugin.value))
     except PluginAnswerError as error:
         raise _cannot_be_loaded(target, plugin, error) from error
-
-
-def _known(target: Interpreter, group: str) -> list[str]:
-    there = [plugin.name for plugin in target.plugins if plugin.group == group]
-    return sorted({*registry.names(group), *there})
 
 
 def _built_in(group: str, name: str) -> bool:

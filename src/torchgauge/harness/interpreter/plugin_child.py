@@ -29,7 +29,9 @@ def main(arguments: list[str]) -> int:
     try:
         stage, data = task, TASKS[task](*rest)
     except BaseException as error:  # noqa: BLE001  the top of the child: a plugin may raise anything
-        stage, data, code = "raised", _raised(error), 1
+        missing = isinstance(error, ModuleNotFoundError) and error.name
+        data = {"error": f"{type(error).__name__}: {error}", "missing": missing or ""}
+        stage, code = "raised", 1
     with Path(report).open("a", encoding="utf-8") as file:
         file.write(to_json({"stage": stage, "data": data}) + "\n")
     return code
@@ -95,11 +97,6 @@ def refusals(reference: str, cases: str) -> list[str | None]:
 def metrics() -> list[Metric]:
     """The metrics that packages declare beside the table."""
     return [metric for name, metric in registry.metrics().items() if name not in METRICS]
-
-
-def _raised(error: BaseException) -> dict[str, str]:
-    missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
-    return {"error": f"{type(error).__name__}: {error}", "missing": missing}
 
 
 TASKS: dict[str, Callable[..., Any]] = {

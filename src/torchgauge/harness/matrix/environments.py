@@ -172,7 +172,8 @@ class Environments:
             less = f"; less in practice: files equal to those of {near} are linked" if near else ""
             lines.append(f"{lock.cell.label}: {counted(len(lock.pins), 'package')}, {size}, {disk}{less}")
         if lines:
-            free = shutil.disk_usage(_there(self.folder)).free
+            there = next(each for each in (self.folder, *self.folder.parents) if each.exists())
+            free = shutil.disk_usage(there).free
             lines.append(f"{units.quantity(free, 'B')} are free in {self.folder}")
             if total * ROOM > free:
                 lines.append("the disk is too small for all cells: cells that do not fit are skipped")
@@ -425,8 +426,3 @@ def _read(cell: Cell, file: Path) -> Lock:
     return Lock(
         cell, tuple(line for line in lines if line.strip() and not line.startswith("#")), size, unknown
     )
-
-
-def _there(folder: Path) -> Path:
-    """The nearest folder above that exists."""
-    return next(each for each in (folder, *folder.parents) if each.exists())

@@ -108,13 +108,10 @@ class CodeCaches:
             into = of_parts(str(self.kept.folder), dict(outcome.facts))
             new = compiler_of(configuration) and outcome.status is Status.PASS and not came_from_kept(outcome)
             if new and into:
-                self.kept.adopt(fresh, [configuration], heal=_replaces(outcome), into=into)
+                # the fact of :meth:`said`: that in the kept cache failed
+                heal = str(dict(outcome.facts).get(FACT, "")).startswith(f"{EMPTY}, ")
+                self.kept.adopt(fresh, [configuration], heal=heal, into=into)
 
     def describe(self) -> str:
         """Which kept cache is used, for the journal; "" without one."""
         return f"compile cache {KEPT}: {self.kept.folder}" if self.kept is not None else ""
-
-
-def _replaces(outcome: Outcome) -> bool:
-    """Whether the code of ``outcome`` was made because that in the kept cache failed."""
-    return str(dict(outcome.facts).get(FACT, "")).startswith(f"{EMPTY}, ")

@@ -45,9 +45,11 @@ def derive_statuses(
         if event["ev"] == "outcome":
             outcome = from_plain(Outcome, event["outcome"])
             derived.outcomes[outcome.case_key] = outcome
-    lost = _no_device(cases, ending)
-    if lost:
-        derived.outcomes.update({o.case_key: o for o in lost if o.case_key not in derived.outcomes})
+    lost = next((event["failure"] for event in ending.events if event["ev"] == "no_device"), None)
+    if lost is not None:
+        failure = from_plain(Failure, lost)
+        for planned in cases:
+            derived.outcomes.setdefault(planned.case.key, no_device(planned.case.key, failure))
     left = [planned for planned in cases if planned.case.key not in derived.outcomes]
     if not left:
         derived.teardown = _teardown(ending)
@@ -76,14 +78,6 @@ def describe_exit(ending: Ending) -> str:
         number = os.WTERMSIG(ending.status)
         return f"signal {number} ({_signal_name(number)})"
     return f"exit status {os.WEXITSTATUS(ending.status)}"
-
-
-def _no_device(cases: Sequence[PlannedCase], ending: Ending) -> list[Outcome]:
-    for event in ending.events:
-        if event["ev"] == "no_device":
-            failure = from_plain(Failure, event["failure"])
-            return [no_device(planned.case.key, failure) for planned in cases]
-    return []
 
 
 def no_device(key: str, failure: Failure) -> Outcome:

@@ -134,7 +134,7 @@ def _locked(lock: int) -> bool:
 def lease_files() -> list[Path]:
     """The lock of each device that anybody has ever leased here; whoever holds one is in :func:`holders`."""
     try:
-        return sorted((Path(os.environ.get(FOLDER) or DEFAULT)).iterdir())
+        return sorted(lease_folder().iterdir())
     except OSError:
         return []
 

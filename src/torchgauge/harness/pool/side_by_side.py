@@ -21,14 +21,14 @@ def side_by_side(
     ``quiet`` is called before each item is handed on. Raises what one of them raised; then, and where nobody
     wants more, ``stopping`` is set until all have ended, which they are to heed.
     """
-    messages: queue.Queue[Item | _Failure] = queue.Queue()
+    messages: queue.Queue[Item | BaseException] = queue.Queue()
 
     def iterate(source: Iterable[Item]) -> None:
         try:
             for item in source:
                 messages.put(item)
         except BaseException as error:  # noqa: BLE001  the caller's thread raises it
-            messages.put(_Failure(error))
+            messages.put(error)
 
     threads = [threading.Thread(target=iterate, args=(each,), name="side by side") for each in sources]
     for thread in threads:
@@ -39,8 +39,8 @@ def side_by_side(
                 message = messages.get(timeout=LISTEN_S)
             except queue.Empty:
                 continue
-            if isinstance(message, _Failure):
-                raise message.error
+            if isinstance(message, BaseException):
+                raise message
             quiet()
             yield message
     finally:
@@ -48,10 +48,3 @@ def side_by_side(
         for thread in threads:
             thread.join()
         stopping.clear()
-
-
-class _Failure:
-    """What an iterator raised."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error

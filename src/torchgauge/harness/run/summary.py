@@ -97,7 +97,7 @@ def result_lines(result: Result) -> list[str]:
         lines.append(f"  reason     {result.reason}")
     if result.other_model:
         lines.append(f"  not it     {result.other_model}")
-    lines += [f"  {name:<10} {why}" for name, why in (*_in_doubt(result), *_earlier(result))]
+    lines += [f"  {name:<10} {why}" for name, why in _notes(result)]
     if result.teardown:
         lines.append(f"  teardown   {result.teardown}")
     lines += [f"  {each.metric:<16} {describe_summary(each, result.modifiers)}" for each in result.summaries]
@@ -138,15 +138,15 @@ def _brief_numbers(row: Result) -> str:
     )
 
 
-def _in_doubt(result: Result) -> list[tuple[str, str]]:
-    """Return each modifier that keeps the row out of comparisons, with its reason."""
+def _notes(result: Result) -> list[tuple[str, str]]:
+    """Return what a line on a row must not leave out.
+
+    That is each modifier that keeps the row out of comparisons, with its reason, and how earlier attempts
+    ended, such as one whose worker was killed, with why there was another.
+    """
     names = ("unchecked", "faster_than_peak", "unsteady")
-    return [(name, why) for name in names if (why := getattr(result, name))]
-
-
-def _earlier(result: Result) -> list[tuple[str, str]]:
-    """How earlier attempts ended, such as one whose worker was killed, and why there was another."""
-    return [
+    in_doubt = [(name, why) for name in names if (why := getattr(result, name))]
+    earlier = [
         (
             f"attempt {each.number}",
             f"{each.status.value} on {each.device}: {each.reason or 'no reason'}; {_WHY_AGAIN[each.again]}",
@@ -154,6 +154,7 @@ def _earlier(result: Result) -> list[tuple[str, str]]:
         for each in result.attempts
         if each.again is not None and each.number != result.attempt
     ]
+    return [*in_doubt, *earlier]
 
 
 _WHY_AGAIN = {
@@ -161,11 +162,6 @@ _WHY_AGAIN = {
     Again.ALONE: "retried alone, because a concurrent case may be the cause",
     Again.ASKED: "one of several requested repetitions",
 }
-
-
-def _notes(result: Result) -> list[tuple[str, str]]:
-    """What a line on a row must not leave out."""
-    return [*_in_doubt(result), *_earlier(result)]
 
 
 def describe_summary(summary: Summary, modifiers: Collection[str] = ()) -> str:
