@@ -132,18 +132,14 @@ def judge(found: Estimate, question: Question) -> tuple[Verdict, str]:
 def _by_interval(found: Estimate, question: Question) -> tuple[Verdict, str]:
     if found.low is None or found.high is None:
         return Verdict.UNDECIDED, "an interval requires more than one model"
-    above = question.expect is Expect.AT_LEAST
+    above, asked = question.expect is Expect.AT_LEAST, question.expect.value.replace("_", " ")
     if (found.low >= question.threshold) if above else (found.high <= question.threshold):
-        return Verdict.SUPPORTED, f"the whole interval is {_words(question.expect)} the threshold"
+        return Verdict.SUPPORTED, f"the whole interval is {asked} the threshold"
     if (found.high < question.threshold) if above else (found.low > question.threshold):
         return Verdict.REFUTED, f"the whole interval is {'below' if above else 'above'} the threshold"
     return Verdict.UNDECIDED, (
         "the interval contains the threshold: consistent with the claim, but not evidence for it"
     )
-
-
-def _words(expect: Expect) -> str:
-    return expect.value.replace("_", " ")
 
 
 def states(members: tuple[Member, ...]) -> dict[str, int]:

@@ -159,11 +159,6 @@ class _Asking:
     stored: Stored
     listing: Listing
 
-    def _versions(self, column: tuple[str, str]) -> tuple[str, ...]:
-        """Versions of torch that the stores have of a column, newest first."""
-        versions = self.stored.versions.get(column, ())
-        return tuple(version for version in versions if fits_torch(self.claim.select.torch, version))
-
     @cached_property
     def _counted(self) -> frozenset[Key]:
         return frozenset(self.listing.models)
@@ -235,9 +230,9 @@ class _Asking:
 
     def _of_one(self, device: str, configuration: str) -> Answer:
         select, question = self.claim.select, self.claim.question
-        rows, note = one_torch(
-            self._rows(device, configuration), select.torch, self._versions((device, configuration))
-        )
+        stored = self.stored.versions.get((device, configuration), ())
+        versions = [version for version in stored if fits_torch(select.torch, version)]
+        rows, note = one_torch(self._rows(device, configuration), select.torch, versions)
         size = size_of(select.size, rows)
         chosen = self._chosen([case for case in rows if case.size == size], (device, configuration))
         members = tuple(
@@ -361,6 +356,10 @@ class _Asking:
         ]
         if found.n and question.aggregation is not Aggregation.PASS_RATE:
             notes = (*notes, WITHIN_LAUNCH)
+        unlisted = {f"{suite}/{model}" for suite, model in self.listing.unlisted}
+        listed = [member for member in members if member.name not in unlisted]  # and so can be run
+        if others := len(members) - len(listed):
+            notes = (*notes, f"listed by no installed suite: {counted(others, 'model')} of the store")
         return Answer(
             claim=self.claim.name,
             device=where[0].device if len(where) == 1 else column[0] or _both(where, "device"),
@@ -383,20 +382,9 @@ class _Asking:
             where=where,
             workloads=_workloads(select, drawn.used),
             differs=self._differs(sides) if len(sides) == 2 else (),
-            notes=(*notes, *self._unlisted(members)),
-            commands=commands_for(
-                self._listed(members), self.claim, where, drawn.size or select.size, self.stores[0]
-            ),
+            notes=notes,
+            commands=commands_for(listed, self.claim, where, drawn.size or select.size, self.stores[0]),
         )
-
-    def _listed(self, members: Sequence[Member]) -> list[Member]:
-        """Models that a suite lists, and so can be run."""
-        unlisted = {f"{suite}/{model}" for suite, model in self.listing.unlisted}
-        return [member for member in members if member.name not in unlisted]
-
-    def _unlisted(self, members: Sequence[Member]) -> tuple[str, ...]:
-        count = len(members) - len(self._listed(members))
-        return (f"listed by no installed suite: {counted(count, 'model')} of the store",) if count else ()
 
     def _differs(self, sides: tuple[_Chosen, ...]) -> tuple[tuple[str, str, str], ...]:
         """Facts in which the newest environments of base and head differ."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -89,6 +90,9 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: str = ""
 
 
+_COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+
+
 @dataclass(frozen=True)
 class Condition:
     """What one model has to fulfil to count, such as ``speedup > 1``."""
@@ -102,11 +106,7 @@ class Condition:
 
     def holds(self, value: float) -> bool:
         """Whether ``value`` fulfils it."""
-        if self.operator == ">":
-            return value > self.value
-        if self.operator == ">=":
-            return value >= self.value
-        return value < self.value if self.operator == "<" else value <= self.value
+        return bool(_COMPARISONS[self.operator](value, self.value))
 
 
 class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

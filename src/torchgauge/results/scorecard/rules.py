@@ -6,26 +6,33 @@ missing and the command that measures it; a failure that settles the matter is e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from torchgauge import registry
+from torchgauge.clock import DAY_S
 from torchgauge.counted import counted as numbered
-from torchgauge.results.scorecard.evidence import Evidence, Says, Seen
-from torchgauge.results.scorecard.finding import Finding, counted, listed
-from torchgauge.results.scorecard.history_rules import builds, flaky, outages
+from torchgauge.records import INCOMPLETE, Workload, left_out
+from torchgauge.results.scorecard.evidence import Evidence, Moment, Says, Seen
+from torchgauge.results.scorecard.finding import SHOWN, Finding, counted, listed
 from torchgauge.results.scorecard.scorecard_file import Database, Item, Measured, Step
-from torchgauge.results.scorecard.speed import speed
 from torchgauge.suites.conformance.catalogue import CHECKS, catalogue
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.ops.suite import SUITE as OPERATORS
 from torchgauge.suites.ops.upstream import FORWARD
+from torchgauge.suites.suite import HOST
+from torchgauge.suites.toy.suite import toy
 
 EAGER = "eager"
 DEFAULT_BACKEND = "inductor"
 MODES = ("inference", "training")
 FLOAT32 = "float32"
 DTYPES_CHECK = "tensor.dtypes"
+_LOST = {status.value for status in INCOMPLETE}
+_NIGHTS = "torchgauge ci init"
+"""What sets up nightly runs, of which the rules on many runs ask."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +259,127 @@ def suite(asked: Question) -> Finding:
     return asked.decided(True, f"{numbered(len(found.yes), 'case')} passed", found.cases)
 
 
+# --- speed ---------------------------------------------------------------------------------------
+
+
+def speed(asked: Question) -> Finding:
+    """Judge the mean ratio of step times, host over device; within ``margin`` of 1 it is undecided.
+
+    The mean is geometric, over the same workload in the same configuration, fast on either side. Toys are
+    excluded.
+    """
+    rule, evidence = asked.rule, asked.evidence
+    timed = _pairs(rule, evidence)
+    pairs = [pair for pair in timed if not toy(pair[0].workload)]
+    without = left_out(toy(own.workload) for own, _ in timed)
+    excluded = f" ({without})" if without else ""
+    minimum, margin = rule.minimum or 1, rule.margin or 0.0
+    path = {"eager": EAGER, "compiled": DEFAULT_BACKEND}.get(rule.path or "", f"{EAGER},{DEFAULT_BACKEND}")
+    command = (
+        f"torchgauge run timm --device {evidence.device},{HOST} --mode {rule.mode or ','.join(MODES)} "
+        f"--config {path}"
+    )
+    if evidence.is_host:
+        return asked.open("the device is the CPU, and speed is measured relative to the CPU", "")
+    if not evidence.host:
+        return asked.open("the CPU of the same machine has no rows", command)
+    models = {(own.workload.suite, own.workload.model) for own, _ in pairs}
+    cases = tuple(f"{own.case_id} ({own.run_id})" for own, _ in pairs[:SHOWN])
+    if len(models) < minimum:
+        because = (
+            f"{numbered(len(models), 'model was', 'models were')} timed on device and CPU{excluded}, "
+            f"and {minimum} are needed"
+        )
+        return asked.open(because, command, cases)
+    ratio = math.exp(sum(math.log(_median(host) / _median(own)) for own, host in pairs) / len(pairs))
+    because = (
+        f"{ratio:.2f} times as fast as the CPU, over "
+        f"{numbered(len(pairs), 'case')} of {numbered(len(models), 'model')}{excluded}"
+    )
+    if 1 - margin <= ratio < 1 + margin:
+        return asked.open(f"{because}: too close for a verdict", command, cases)
+    return asked.decided(ratio > 1, because, cases)
+
+
+def _pairs(rule: Measured, evidence: Evidence) -> list[tuple[Seen, Seen]]:
+    """The same workload and configuration on the device and on the processor, both with right results."""
+    host = {_key(row): row for row in evidence.host if _timed(row, rule)}
+    found = [(row, host[_key(row)]) for row in evidence.rows if _timed(row, rule) and _key(row) in host]
+    return sorted(found, key=lambda pair: pair[0].case_id)
+
+
+def _key(row: Seen) -> tuple[Workload, str]:
+    return row.workload, row.configuration
+
+
+def _timed(row: Seen, rule: Measured) -> bool:
+    """Whether the row has step times that count and is of the path and mode that are asked for."""
+    if row.says is not Says.YES or row.latency is None or row.workload.mode not in MODES:
+        return False
+    path = EAGER if row.backend == EAGER else "compiled"
+    return rule.path in (None, path) and rule.mode in (None, row.workload.mode)
+
+
+def _median(row: Seen) -> float:
+    assert row.latency is not None  # of rows that are timed
+    return row.latency[1]
+
+
+# --- rules that look at many runs and not at the newest row --------------------------------------
+
+
+def builds(asked: Question) -> Finding:
+    """Cases passed with a nightly and with a release of torch, within so many days of the newest row."""
+    days = asked.rule.days or 1
+    recent = [each for each in _within(asked.evidence, days) if each.counts]
+    kinds = {each.release.final for each in recent if each.release is not None}
+    missing = [word for final, word in ((True, "a release"), (False, "a nightly")) if final not in kinds]
+    if missing:
+        because = f"no case passed with {' and with '.join(missing)} in the last {numbered(days, 'day')}"
+        return asked.open(because, _NIGHTS)
+    return asked.decided(True, "cases passed with a nightly and with a release")
+
+
+def flaky(asked: Question) -> Finding:
+    """The share of cases that ended differently in one environment, of those seen often enough."""
+    rule, days = asked.rule, asked.rule.days or 1
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in _within(asked.evidence, days):
+        if each.status not in _LOST:
+            found.setdefault((each.key, each.environment), []).append(each.status)
+    often = {key: said for key, said in found.items() if len(said) >= (rule.minimum or 1)}
+    if not often:
+        because = (
+            f"no case was measured {rule.minimum} times in one "
+            f"environment in the last {numbered(days, 'day')}"
+        )
+        return asked.open(because, _NIGHTS)
+    changed = sum(len(set(said)) > 1 for said in often.values())
+    because = f"{changed} of {numbered(len(often), 'case')} had different statuses in one environment"
+    return asked.decided(changed < (rule.share or 0.0) * len(often), because)
+
+
+def outages(asked: Question) -> Finding:
+    """The longest time in which no row said anything of the device, over so many days."""
+    evidence, days, longest = asked.evidence, asked.rule.days or 1, asked.rule.longest_days or 1
+    said = sorted({each.at for each in evidence.moments if each.status not in _LOST})
+    recent = [
+        (late - early) / DAY_S for early, late in pairwise(said) if evidence.newest_at - late <= days * DAY_S
+    ]
+    worst = max(recent, default=0.0)
+    if worst > longest:
+        return asked.decided(False, f"{worst:.1f} days passed without a row of the device")
+    span = (said[-1] - said[0]) / DAY_S if said else 0.0
+    if not said or span < days:
+        return asked.open(f"the rows span {span:.1f} days, and {days} are needed", _NIGHTS)
+    because = f"the longest time without a row in the last {days} days is {worst:.1f} days"
+    return asked.decided(True, because)
+
+
+def _within(evidence: Evidence, days: int) -> list[Moment]:
+    return [each for each in evidence.moments if evidence.newest_at - each.at <= days * DAY_S]
+
+
 RULES: Mapping[str, Callable[[Question], Finding]] = {
     "checks": checks,
     "check_share": check_share,
@@ -260,9 +388,9 @@ RULES: Mapping[str, Callable[[Question], Finding]] = {
     "benchmarks": benchmarks,
     "models": models,
     "suite": suite,
-    "speed": lambda asked: speed(asked.item, asked.rule, asked.evidence),
-    "builds": lambda asked: builds(asked.item, asked.rule, asked.evidence),
-    "flaky": lambda asked: flaky(asked.item, asked.rule, asked.evidence),
-    "outages": lambda asked: outages(asked.item, asked.rule, asked.evidence),
+    "speed": speed,
+    "builds": builds,
+    "flaky": flaky,
+    "outages": outages,
 }
 """The rules by their names."""

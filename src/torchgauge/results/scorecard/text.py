@@ -73,7 +73,7 @@ def commands(card: Card) -> dict[str, list[Scored]]:
 
 
 def _plain(file: ScorecardFile, of: Scorecard) -> dict[str, Any]:
-    card = of.card
+    card, level = of.card, stands_text(file, of)
     return {
         "device": of.device,
         "release": card.release.name,
@@ -81,7 +81,7 @@ def _plain(file: ScorecardFile, of: Scorecard) -> dict[str, Any]:
         "points": {source.value: card.points(source) for source in (Source.MEASURED, Source.DECLARED)}
         | {"unknown": card.unknown, "lowest": card.lowest, "highest": card.highest},
         "grade": card.level or None,
-        "level": stands_text(file, of) if of.history and _is_decided(of) else None,
+        "level": None if level.startswith(NOT_DECIDED) else level,
         "items": [_item(each) for each in card.items],
         "releases": [
             {
@@ -93,11 +93,6 @@ def _plain(file: ScorecardFile, of: Scorecard) -> dict[str, Any]:
             for each in of.history
         ],
     }
-
-
-def _is_decided(of: Scorecard) -> bool:
-    low, high = of.history[-1].stands
-    return low == high
 
 
 def _item(each: Scored) -> dict[str, Any]:
