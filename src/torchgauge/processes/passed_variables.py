@@ -73,16 +73,10 @@ def _is_private(name: str, value: str, purpose: Purpose) -> bool:
     return is_secret_name(name) or (purpose is Purpose.MEASURE and bool(password_in(value)))
 
 
-class _Names(ConfigParser):
-    """Lists of names, which keep their case."""
-
-    def optionxform(self, optionstr: str) -> str:
-        return optionstr
-
-
 @cache
 def _lists() -> ConfigParser:
-    lists = _Names(allow_no_value=True, delimiters=("=",), interpolation=None)
+    lists = ConfigParser(allow_no_value=True, delimiters=("=",), interpolation=None)
+    lists.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
     lists.read_string(LIST.read_text(encoding="utf-8"))
     return lists
 
