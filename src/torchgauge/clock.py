@@ -56,8 +56,7 @@ def alarm(every_s: float, ring: Callable[[], None]) -> Iterator[None]:
 
     An alarm within another one silences that until it is over. None rings outside of the main thread.
     """
-    timed = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    if not every_s or not timed:
+    if not every_s or threading.current_thread() is not threading.main_thread():
         yield
         return
     handler = signal.signal(signal.SIGALRM, lambda _number, _frame: ring())

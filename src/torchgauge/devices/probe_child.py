@@ -220,10 +220,8 @@ def _driver(hooks: Any, torch_type: str) -> str:
         return ""
 
 
-def _fork_works(torch: Any, torch_type: str) -> tuple[bool | None, str]:
+def _fork_works(torch: Any, torch_type: str) -> tuple[bool, str]:
     """Whether a child forked now, with the device untouched, can run one operator; and why not."""
-    if not hasattr(os, "fork"):
-        return None, "this system does not fork"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pid = os.fork()

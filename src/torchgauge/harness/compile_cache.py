@@ -9,11 +9,11 @@ Standard library, records and processes only: the worker names its folders with 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import stat
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,9 +25,6 @@ from torchgauge.errors import UsageError
 from torchgauge.processes.passed_variables import job_folder
 from torchgauge.records import Configuration, Environment, Outcome, Scalar, digest, to_plain
 from torchgauge.user_cache import user_cache
-
-if sys.platform != "win32":
-    import fcntl
 
 VARIABLE = "TORCHGAUGE_COMPILE_CACHE"
 """Environment variable with the folder of kept caches; ``--compile-cache`` comes before it."""
@@ -179,8 +176,6 @@ def open_kept(
 
     Raises :class:`CacheUnusableError` where they cannot be written, or others could have written to them.
     """
-    if sys.platform == "win32":
-        raise CacheUnusableError("pruning requires file locks, which this system does not have")
     identity = identity_of(environment)
     key = digest(sorted((name, str(value)) for name, value in identity.items()))
     folder = root / key
@@ -308,9 +303,6 @@ def _lock_file(root: Path, key: str) -> Path:
 @contextmanager
 def _locked(root: Path, key: str) -> Iterator[bool]:
     """Whether nobody uses the build ``key``; if so, nobody begins to until this ends."""
-    if sys.platform == "win32":
-        yield True
-        return
     with ExitStack() as stack:
         try:
             lock = stack.enter_context(_lock_file(root, key).open("a", encoding="utf-8"))

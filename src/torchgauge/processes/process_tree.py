@@ -142,7 +142,7 @@ def kill_descendants(grace_s: float) -> list[str]:
 
 def resident_bytes(pid: int) -> int:
     """Resident memory of ``pid`` and its descendants; 0 where the system does not say."""
-    page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+    page = os.sysconf("SC_PAGE_SIZE")
     total = 0
     for each in (pid, *descendants(pid)):
         try:

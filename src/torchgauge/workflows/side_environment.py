@@ -35,7 +35,7 @@ def make_environment(folder: Path, specification: str, also: Sequence[str] = (),
     words = _words(specification)
     log = folder.with_name(f"{folder.name}.log")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    python = folder / "bin" / "python"
     if install and Path(specification).is_dir():
         python = make_by_command(folder, install, Path(specification), "")
     else:

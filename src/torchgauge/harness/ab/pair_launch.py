@@ -93,7 +93,7 @@ class PairLaunch:
                     )
         if self.stopped or any(each.cause is Cause.CANCELLED for each in self.outcomes.values()):
             return None
-        self.facts.update(_load("load_after"))
+        self.facts["load_after"] = round(os.getloadavg()[0], 2)
         order = self.order
         return Launch(
             pair_key=order.pair.key,
@@ -124,7 +124,7 @@ class PairLaunch:
 
     def _set_up(self) -> dict[Side, float]:
         """Build and warm up one side after the other; seconds of a step of each that came so far."""
-        self.facts.update(_load("load_before"))
+        self.facts["load_before"] = round(os.getloadavg()[0], 2)
         found: dict[Side, float] = {}
         for side in (self.order.first, other(self.order.first)):
             if self.cancelled():
@@ -198,7 +198,3 @@ def refusal(planned: PlannedCase) -> Outcome | None:
     if why is None:
         return None
     return Outcome(planned.case.key, why.status, Phase.START, why.cause, why.reason)
-
-
-def _load(name: str) -> dict[str, Scalar]:
-    return {name: round(os.getloadavg()[0], 2)} if hasattr(os, "getloadavg") else {}

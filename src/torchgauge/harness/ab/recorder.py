@@ -7,6 +7,7 @@ only, because waiting in between would measure something else; each of its steps
 from __future__ import annotations
 
 import math
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -56,7 +57,6 @@ class StepRecorder:
         self._whole = device is not None and device.type != HOST
         queue = RunQueue()
         self._queue = queue if queue.known else None
-        self._switches = _switches_reader()
 
     def block(self, steps: int) -> Columns:
         """Run ``steps`` steps between two synchronisations; whatever a step raises goes through."""
@@ -83,7 +83,7 @@ class StepRecorder:
         wall, cpu, step = self._clocks.wall, self._clocks.cpu, self._step
         waited = now_waited = self._waited() if each else 0
         for _ in repeat(None, steps):
-            taken = self._switches() if self._switches is not None else 0
+            taken = _switches()
             cpu_before, before = cpu(), wall()
             step()
             after, cpu_after = wall(), cpu()
@@ -96,34 +96,27 @@ class StepRecorder:
             columns.cpu.append(round((cpu_after - cpu_before) * 1e-9, 9))
             if each:
                 columns.delay.append(round(max(0, now_waited - waited) * 1e-9, 9))
-            if self._switches is not None:
-                columns.switches.append(self._switches() - taken)
+            columns.switches.append(_switches() - taken)
         if self._timer is not None:
             self._timer.stop()
         self._session.synchronize()
         return columns
 
     def _as_one(self, steps: int) -> Columns:
-        taken = self._switches() if self._switches is not None else 0
+        taken = _switches()
         wall, cpu, *_ = run_steps(self._step, steps, self._session, self._timer, self._clocks)
         if wall <= 0 or cpu < 0:
             return Columns(refused=steps)
         wall_s, cpu_s = (round(each * 1e-9 / steps, 9) for each in (wall, cpu))
         columns = Columns([wall_s] * steps, [cpu_s] * steps)
-        if self._switches is not None:
-            each, more = divmod(self._switches() - taken, steps)
-            columns.switches = [each + (number < more) for number in range(steps)]
+        each, more = divmod(_switches() - taken, steps)
+        columns.switches = [each + (number < more) for number in range(steps)]
         return columns
 
     def _waited(self) -> int:
         return 0 if self._queue is None else self._queue.read_ns()
 
 
-def _switches_reader() -> Callable[[], int] | None:
-    """Reads how often a core was taken from this process; None where the system does not count it."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    usage, itself = resource.getrusage, resource.RUSAGE_SELF
-    return lambda: usage(itself).ru_nivcsw
+def _switches() -> int:
+    """Return how often a core was taken from this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw

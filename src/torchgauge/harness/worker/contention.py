@@ -76,9 +76,7 @@ class Contention:
 
         ``others_cores`` counts cores; the shares are of the time, over all CPUs that this process may use.
         """
-        facts: dict[str, Scalar] = {}
-        if hasattr(os, "getloadavg"):
-            facts["load_1min"] = round(os.getloadavg()[0], 2)
+        facts: dict[str, Scalar] = {"load_1min": round(os.getloadavg()[0], 2)}
         seconds, own = time.perf_counter() - self._began, time.process_time() - self._own
         now, throttled = CpuTimes.read(), throttled_s()
         if seconds < SHORTEST_S:

@@ -148,5 +148,4 @@ def _schema_notes(job: Job) -> tuple[str, ...]:
 def _dump_stacks_on_signals() -> None:
     """Write Python stacks to the case's log on a fault, and on SIGUSR1 before a timeout kills."""
     faulthandler.enable(file=2, all_threads=True)
-    if hasattr(signal, "SIGUSR1"):
-        faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)

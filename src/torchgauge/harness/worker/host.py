@@ -224,10 +224,9 @@ class Host:
         """Ask the worker for its stacks, let it tidy up within a grace, then kill it and what it started."""
         if not self.pid:
             return
-        if hasattr(signal, "SIGUSR1"):
-            process_tree.signal_one(self.pid, signal.SIGUSR1)
-            time.sleep(GRACE_S / 2)
-            self.read_output()
+        process_tree.signal_one(self.pid, signal.SIGUSR1)
+        time.sleep(GRACE_S / 2)
+        self.read_output()
         process_tree.signal_group(self.pid, signal.SIGTERM)
         time.sleep(GRACE_S / 2)
         process_tree.signal_group(self.pid, signal.SIGKILL)
