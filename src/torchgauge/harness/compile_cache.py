@@ -165,12 +165,7 @@ class KeptCache:
 
 
 def open_kept(
-    root: Path,
-    environment: Environment,
-    now: float,
-    *,
-    limit_bytes: int = LIMIT_BYTES,
-    most_builds: int = MOST_BUILDS,
+    root: Path, environment: Environment, now: float, *, limit_bytes: int = LIMIT_BYTES
 ) -> KeptCache:
     """The caches of the build that ``environment`` describes, below ``root``, after old ones were pruned.
 
@@ -181,7 +176,7 @@ def open_kept(
     folder = root / key
     try:
         make_private(root)
-        removed = prune(root, keep=key, limit_bytes=limit_bytes, most_builds=most_builds)
+        removed = prune(root, keep=key, limit_bytes=limit_bytes, most_builds=MOST_BUILDS)
         lock = _lock_file(root, key).open("a", encoding="utf-8")
         fcntl.flock(lock, fcntl.LOCK_SH)
         folder.mkdir(exist_ok=True, mode=0o700)

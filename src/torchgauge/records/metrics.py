@@ -248,9 +248,9 @@ STEP_TIMES = frozenset(metric.name for metric in _TABLE if metric.of_a_step)
 """Metrics that are made of how long a step takes: what a modifier says of step times holds for all."""
 
 
-def in_view(view: View, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
-    """The metrics of ``known`` that stand in ``view``, in the table's order."""
-    return tuple(metric.name for metric in known.values() if view in metric.views)
+def in_view(view: View) -> tuple[str, ...]:
+    """Return the metrics of the table that stand in ``view``, in its order."""
+    return tuple(metric.name for metric in METRICS.values() if view in metric.views)
 
 
 def compared_by(rule: Compared, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:

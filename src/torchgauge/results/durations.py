@@ -89,10 +89,8 @@ def is_store(path: str | Path) -> bool:
     return (Path(path) / "store.json").is_file()
 
 
-def recent_durations(
-    store: Store, cases: Collection[str], *, last: int = LAST, most_runs: int = MOST_RUNS
-) -> dict[str, list[float]]:
-    """Seconds that each of ``cases`` (ids) took in the ``last`` runs in which it ended, newest run first.
+def recent_durations(store: Store, cases: Collection[str]) -> dict[str, list[float]]:
+    """Seconds that each of ``cases`` (ids) took in the last runs in which it ended, newest run first.
 
     A case that was not run, or that a broken machine ended, took no time of its own and does not count.
     """
@@ -102,12 +100,12 @@ def recent_durations(
     found: dict[str, list[float]] = defaultdict(list)
     missing = set(cases)
     wanted = pa.array(sorted(missing), pa.string())
-    for table in _ended(store, ("case_id", "status", "duration_s"), most_runs):
+    for table in _ended(store, ("case_id", "status", "duration_s"), MOST_RUNS):
         rows = table.filter(pc.is_in(table["case_id"], value_set=wanted))
         for case, seconds in zip(rows["case_id"].to_pylist(), rows["duration_s"].to_pylist(), strict=True):
-            if seconds is not None and seconds >= 0 and len(found[case]) < last:
+            if seconds is not None and seconds >= 0 and len(found[case]) < LAST:
                 found[case].append(seconds)
-                if len(found[case]) == last:
+                if len(found[case]) == LAST:
                     missing.discard(case)
         if not missing:
             break
@@ -115,11 +113,7 @@ def recent_durations(
 
 
 def read_history(
-    store: Store,
-    cases: Collection[str],
-    *,
-    machine: Mapping[str, Scalar] | None = None,
-    most_runs: int = HISTORY_RUNS,
+    store: Store, cases: Collection[str], *, machine: Mapping[str, Scalar] | None = None
 ) -> History:
     """What the store knows of ``cases`` (ids) and of the other cases of their suites.
 
@@ -136,7 +130,7 @@ def read_history(
     missing = set(cases)
     startups: list[float] = []
     ratios: list[float] = []
-    for table in _ended(store, _COLUMNS, most_runs, _FEW):
+    for table in _ended(store, _COLUMNS, HISTORY_RUNS, _FEW):
         started = pc.and_(pc.is_valid(table["started_at"]), pc.is_in(table["suite"], value_set=suites))
         rows = table.filter(started).to_pylist()
         alike = _alike(store, sorted({row["run_id"] for row in rows}), machine)

@@ -13,6 +13,7 @@ from torchgauge.results.hostile_text import visible
 from torchgauge.results.units import shortened
 
 _PLAIN = re.compile(r"[^`|\\\n]+")
+_FENCED = 4000
 _SIGN = re.compile(r"[^A-Za-z0-9 \u00a0-\U0010ffff]")
 
 
@@ -31,10 +32,10 @@ def one_line(text: str, limit: int) -> str:
     return shortened(" ".join(visible(text[: 8 * limit]).split()), limit)
 
 
-def fenced(text: str, limit: int = 4000) -> str:
+def fenced(text: str) -> str:
     """``text`` in a code block whose fence is longer than any run of backticks in it."""
     shown = visible(text)
-    shown = shown if len(shown) <= limit else shown[: limit - 3] + "..."
+    shown = shown if len(shown) <= _FENCED else shown[: _FENCED - 3] + "..."
     longest = max((len(run) for run in re.findall("`+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{shown}\n{fence}"

@@ -65,8 +65,8 @@ def comment_on(api: GitHubApi, found: Gathered, *, name: str, server: str, bot: 
     return Posted(request.number, number, found.verdict, body, edited)
 
 
-def comment_text(found: Gathered, *, name: str, server: str, limit: int = LIMIT) -> str:
-    """Return the comment, at most ``limit`` characters; a line counts the rows that do not fit.
+def comment_text(found: Gathered, *, name: str, server: str) -> str:
+    """Return the comment, at most :data:`LIMIT` characters; a line counts the rows that do not fit.
 
     Base and head are those of the API; addresses begin with that of ``server``.
     """
@@ -79,7 +79,7 @@ def comment_text(found: Gathered, *, name: str, server: str, limit: int = LIMIT)
     shown = sorted(found.received, key=lambda each: order.index(each.verdict))[:MOST_POOLS]
     rest = Counter(each.verdict for each in found.received)
     rest.subtract(each.verdict for each in shown)
-    room = limit - _HEAD_ROOM - _ROW * len(shown)
+    room = LIMIT - _HEAD_ROOM - _ROW * len(shown)
     text = document.markdown(
         "workflows/comment",
         found=found,
@@ -94,7 +94,7 @@ def comment_text(found: Gathered, *, name: str, server: str, limit: int = LIMIT)
         rest=[(each, rest[each]) for each in GateVerdict if rest[each]],
         sections=[(each, _told(each, room // len(shown))) for each in shown if each.found is not None],
     )
-    return beginning(text, limit)  # a belt beside the braces above: half a comment beats a refused one
+    return beginning(text, LIMIT)  # a belt beside the braces above: half a comment beats a refused one
 
 
 def marker(name: str) -> str:

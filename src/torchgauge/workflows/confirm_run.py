@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.counted import counted
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.ab.confirmation import Confirmer
@@ -47,26 +47,22 @@ class ConfirmJob:
 
 
 def confirm(
-    job: ConfirmJob,
-    store: Store,
-    suspicions: list[Suspicion],
-    tell: Callable[[str], None],
-    clock: Clock = SYSTEM_CLOCK,
+    job: ConfirmJob, store: Store, suspicions: list[Suspicion], tell: Callable[[str], None]
 ) -> tuple[TrendOutcome, ...]:
     """Measure ``suspicions``, which share their two builds, until the time is over; the answers.
 
     Each answer is in ``store`` and in ``job.out`` before the next comparison begins. What was not reached
     stays open. Raises ``KeyboardInterrupt`` where the job is ended.
     """
-    begin = clock.steady()
+    begin = SYSTEM_CLOCK.steady()
     found: tuple[TrendOutcome, ...] = ()
     write_set(job.out, ConfirmSet(job.campaign_id, job.pool))
     if not suspicions:
         return found
     builds, missing = _made(job, tell)
-    confirmer = Confirmer(measure_suspicion(store), builds, missing, clock=clock)
+    confirmer = Confirmer(measure_suspicion(store), builds, missing)
     for place, each in enumerate(suspicions):
-        if job.budget_s is not None and place and clock.steady() - begin > job.budget_s:
+        if job.budget_s is not None and place and SYSTEM_CLOCK.steady() - begin > job.budget_s:
             tell(
                 "the --budget is used up; not measured: "
                 f"{counted(len(suspicions) - place, 'suspected change')}"

@@ -98,9 +98,9 @@ def annotate(level: str, message: str, title: str = "") -> None:
         sys.stderr.flush()
 
 
-def in_actions(environ: Mapping[str, str] = os.environ) -> bool:
+def in_actions() -> bool:
     """Whether this is a step of GitHub Actions, or of something that behaves like it."""
-    return environ.get("GITHUB_ACTIONS") == "true"
+    return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def _size(file: Path) -> int:

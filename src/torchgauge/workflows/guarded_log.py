@@ -48,9 +48,9 @@ class GuardedLog:
         return getattr(self.stream, name)
 
 
-def say_command(line: str, *, err: bool = True) -> None:
-    """Write ``line``, a command of our own to the runner, on stderr or stdout."""
-    stream: Any = sys.stderr if err else sys.stdout
+def say_command(line: str) -> None:
+    """Write ``line``, a command of our own to the runner, on stderr."""
+    stream: Any = sys.stderr
     getattr(stream, "command", lambda line: stream.write(f"{line}\n"))(line)
     stream.flush()
 

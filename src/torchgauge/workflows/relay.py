@@ -25,7 +25,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, build_opener
 
-from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
+from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.records import INCOMPLETE, Status
 from torchgauge.results.hostile_text import first_line
@@ -74,21 +74,12 @@ class RelayJob:
     check_run_id: str = ""
 
     @classmethod
-    def from_environment(
-        cls,
-        name: str,
-        check_run_id: str = "",
-        environment: Mapping[str, str] | None = None,
-        *,
-        tried: bool = False,
-    ) -> RelayJob:
+    def from_environment(cls, name: str, check_run_id: str = "", *, tried: bool = False) -> RelayJob:
         """The job that the runner's variables describe; raises :class:`UsageError` outside a workflow.
 
         Where it is only ``tried`` (nothing is sent), the variables that are missing stand as examples.
         """
-        names = os.environ if environment is None else environment
-        if tried:
-            names = {**EXAMPLE, **names}
+        names = {**(EXAMPLE if tried else {}), **os.environ}
         run, home = names.get("GITHUB_RUN_ID", ""), names.get("GITHUB_REPOSITORY", "")
         if not run or not home:
             raise UsageError(
@@ -173,9 +164,7 @@ def self_reported(event_type: str, upstream_sha: str) -> dict[str, Any]:
     return {"event_type": event_type, "delivery_id": upstream_sha, "payload": upstream}
 
 
-def callback(
-    payload: Mapping[str, Any], job: RelayJob, told: Told, clock: Clock = SYSTEM_CLOCK
-) -> dict[str, Any]:
+def callback(payload: Mapping[str, Any], job: RelayJob, told: Told) -> dict[str, Any]:
     """The body of one callback; raises :class:`UsageError` for what the relay would refuse."""
     if told.status not in STATUSES:
         raise UsageError(f"{told.status!r} is not a status of the relay", hint=" or ".join(STATUSES))
@@ -188,7 +177,7 @@ def callback(
         raise UsageError(
             "the workflow or the job has no name", hint="pass --job-name, for example bench-POOL"
         )
-    now = f"{utc(clock.now()):%Y-%m-%dT%H:%M:%SZ}"
+    now = f"{utc(SYSTEM_CLOCK.now()):%Y-%m-%dT%H:%M:%SZ}"
     workflow: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "status": told.status,
@@ -209,18 +198,16 @@ def callback(
     return {**payload, "workflow": workflow}
 
 
-def oidc_token(
-    environment: Mapping[str, str] | None = None, sleep: Callable[[float], None] = time.sleep
-) -> str:
+def oidc_token() -> str:
     """A token that proves whose job this is; raises :class:`UsageError` where the job may not have one."""
-    names = os.environ if environment is None else environment
-    url, secret = names.get("ACTIONS_ID_TOKEN_REQUEST_URL"), names.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+    url = os.environ.get("ACTIONS_ID_TOKEN_REQUEST_URL")
+    secret = os.environ.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
     if not url or not secret:
         raise UsageError(
             "the job cannot request an OIDC token", hint="set `permissions: {id-token: write}` of the job"
         )
     joined = f"{url}{'&' if '?' in url else '?'}audience={quote(AUDIENCE)}"
-    status, answer = _exchange(joined, secret, None, sleep)
+    status, answer = _exchange(joined, secret, None, time.sleep)
     try:
         found = json.loads(answer)
         token = found["value"] if isinstance(found, dict) else ""

@@ -11,6 +11,8 @@ from torchgauge.records import Result, Status, digest
 from torchgauge.results import units
 from torchgauge.suites.ops.census_static import COMPOSITE
 
+MOST_CAUSES = 15
+"""Causes that a person is shown."""
 FAILED = (
     Status.FAIL_ACCURACY,
     Status.ERROR,
@@ -106,8 +108,8 @@ def fingerprint(result: Result) -> str:
     return digest([result.status.value, cause, result.case.workload.model])
 
 
-def matrix_lines(results: Sequence[Result], shown: int = 15) -> list[str]:
-    """The matrix and the ``shown`` largest causes as a person reads them."""
+def matrix_lines(results: Sequence[Result]) -> list[str]:
+    """The matrix and the largest causes as a person reads them."""
     rows = matrix(results)
     if not rows:
         return []
@@ -127,11 +129,11 @@ def matrix_lines(results: Sequence[Result], shown: int = 15) -> list[str]:
     if found:
         total = sum(len(cause.cases) for cause in found)
         lines.append(f"{counted(total, 'failure')} of {counted(len(found), 'kind')}, largest first:")
-    for cause in found[:shown]:
+    for cause in found[:MOST_CAUSES]:
         names = ", ".join(cause.operators[:6]) + (", ..." if len(cause.operators) > 6 else "")
         lacks = cause.missing_op and cause.status == Status.ERROR.value
         what = f"{cause.missing_op} is missing" if lacks else units.shortened(cause.sample, 140)
         lines.append(f"  {len(cause.cases):>4} x {cause.status} on {cause.device}: {what}  [{names}]")
-    if len(found) > shown:
-        lines.append(f"  ... and {counted(len(found) - shown, 'more kind')}")
+    if len(found) > MOST_CAUSES:
+        lines.append(f"  ... and {counted(len(found) - MOST_CAUSES, 'more kind')}")
     return lines

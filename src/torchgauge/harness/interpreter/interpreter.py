@@ -178,13 +178,13 @@ def hint_for(python: str, hint: str) -> str:
     return _BARE_PIP.sub(lambda _: f"{python} -m pip ", hint)
 
 
-def ask_plugins(python: str, task: str, *arguments: str, timeout: float = PLUGIN_TIMEOUT_S) -> Any:
+def ask_plugins(python: str, task: str, *arguments: str) -> Any:
     """What :mod:`.plugin_child` answers in ``python``; raises :class:`PluginAnswerError`."""
     with scratch("plugins") as folder:
         report = folder / "report.jsonl"
         variables = {**passed(), **environment_for(python, tree_for(python, folder))}
         command = python_command(python, CHILD, str(report), task, *arguments)
-        ending = spawn(command, variables, timeout, folder / "output")
+        ending = spawn(command, variables, PLUGIN_TIMEOUT_S, folder / "output")
         stages = dict(read_stages(report))
     if task in stages:
         return stages[task]

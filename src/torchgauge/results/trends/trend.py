@@ -26,7 +26,7 @@ from torchgauge.results.gain import change_text
 from torchgauge.results.json_file import object_if_any
 from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
-from torchgauge.results.trends.change_points import ChangePoint, DetectorSettings, Findings, change_points
+from torchgauge.results.trends.change_points import ChangePoint, Findings, change_points
 from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, read_outcomes
 from torchgauge.suites.model_code import named_code
@@ -177,7 +177,7 @@ class Trend:
         return None
 
 
-def trend(store: Store, wanted: TrendFilter, settings: DetectorSettings | None = None) -> Trend:
+def trend(store: Store, wanted: TrendFilter) -> Trend:
     """Every series of ``store`` that ``wanted`` selects, with its changes and what became of them."""
     found = series_of(store, wanted)
     reference = _reference_runs(store, wanted.reference)
@@ -186,23 +186,22 @@ def trend(store: Store, wanted: TrendFilter, settings: DetectorSettings | None =
         inside = tuple(night for night in each.nights if _is_reference(night, reference, wanted.reference))
         outside = tuple(night for night in each.nights if night not in inside)
         if inside:
-            pinned.append(_with_nights(each, inside))
+            pinned.append(replace(each, nights=inside))
         if outside:
-            ours.append(_with_nights(each, outside))
+            ours.append(replace(each, nights=outside))
     outcomes = read_outcomes(store)
-    return Trend([judged(store, each, outcomes, settings) for each in ours], pinned)
+    return Trend([judged(store, each, outcomes) for each in ours], pinned)
 
 
-def judged(
-    store: Store, series: Series, outcomes: Iterable[TrendOutcome], settings: DetectorSettings | None = None
-) -> SeriesTrend:
+def judged(store: Store, series: Series, outcomes: Iterable[TrendOutcome]) -> SeriesTrend:
     """The changes of ``series``; a change that was confirmed resets its baseline."""
-    own = [each for each in outcomes if _same(each, series)]
+    ours = (series.case_key, series.metric, series.machine)
+    own = [each for each in outcomes if (each.case_key, each.metric, each.machine) == ours]
     places = {night.run_id: place for place, night in enumerate(series.nights)}
     last = {each.suspect_run: each for each in own if each.suspect_run in places}
     known = [places[run] for run, each in last.items() if each.state.settled]
     answered = [places[run] for run, each in last.items() if not each.state.open]
-    findings = change_points([night.value for night in series.nights], settings, known, answered)
+    findings = change_points([night.value for night in series.nights], known=known, answered=answered)
     by_place = {places[run]: each for run, each in last.items()}
     suspicions = tuple(
         _suspicion(store, series, change, _answer(change, findings.points, by_place))
@@ -360,11 +359,6 @@ def _drift(series: Series, suspicions: Sequence[Suspicion]) -> float | None:
     return float(np.median(now) / np.median(first[:30])) - 1.0 if first and now else None
 
 
-def _same(outcome: TrendOutcome, series: Series) -> bool:
-    ours = (series.case_key, series.metric, series.machine)
-    return (outcome.case_key, outcome.metric, outcome.machine) == ours
-
-
 def _reference_runs(store: Store, reference: str) -> Collection[str]:
     """Runs of the pinned build: those whose workers were this interpreter."""
     if not reference:
@@ -374,10 +368,6 @@ def _reference_runs(store: Store, reference: str) -> Collection[str]:
 
 def _is_reference(night: Night, runs: Collection[str], reference: str) -> bool:
     return bool(reference) and (night.run_id in runs or night.torch_version == reference)
-
-
-def _with_nights(series: Series, nights: tuple[Night, ...]) -> Series:
-    return replace(series, nights=nights)
 
 
 def _with_build(store: Store, night: Night) -> Night:

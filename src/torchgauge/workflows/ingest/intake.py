@@ -115,11 +115,11 @@ class Candidate:
         return files
 
 
-def examine(path: Path, expected: Expected, *, named: bool, caps: Caps | None = None) -> Candidate | Refused:
+def examine(path: Path, expected: Expected, *, named: bool) -> Candidate | Refused:
     """Read and validate the artifact at ``path``; ``named`` says that its name must be that of the set."""
     shown = artifact_of(path)
     try:
-        files = read_container(path, caps)
+        files = read_container(path)
         return Candidate(shown, path, validate(files, expected, shown if named else ""))
     except RefusedSetError as error:
         return Refused(shown, error.reason, error.detail, fingerprint(path))

@@ -58,7 +58,7 @@ def retire(store: Store, run_id: str, by: str, clock: Clock = SYSTEM_CLOCK) -> N
         fsync_path(target.parent)
 
 
-def retire_replaced(store: Store, clock: Clock = SYSTEM_CLOCK) -> list[HeldRun]:
+def retire_replaced(store: Store) -> list[HeldRun]:
     """Take every run out of the tables that another run replaces: a kill may have come between the two.
 
     Returns the runs of campaigns that stay.
@@ -68,7 +68,7 @@ def retire_replaced(store: Store, clock: Clock = SYSTEM_CLOCK) -> list[HeldRun]:
     for run in held.values():
         for earlier in (held[name] for name in run.supersedes if name in held):
             if (earlier.campaign_id, earlier.pool) == (run.campaign_id, run.pool):
-                retire_earlier(store, [earlier.run_id], run.run_id, clock)
+                retire_earlier(store, [earlier.run_id], run.run_id)
                 gone.add(earlier.run_id)
     return [run for name, run in held.items() if name not in gone]
 
