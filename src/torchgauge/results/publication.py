@@ -174,16 +174,13 @@ class TableWriter:
             except UnicodeEncodeError:
                 said = {name: list(map(_sayable, values)) for name, values in self._columns.items()}
                 chunk = pa.Table.from_pydict(said, schema=self._schema)
-            self._write(chunk)
+            check_finite(self.table, chunk)
+            self._writer.write_table(chunk)
             self._columns = {column.name: [] for column in self.table.columns}
         if not self._rows:
             return
         self._writer.write_table(chunk_of(self.table, self._rows, self._schema))
         self._rows, self._held = [], 0
-
-    def _write(self, chunk: Any) -> None:
-        check_finite(self.table, chunk)
-        self._writer.write_table(chunk)
 
 
 def chunk_of(table: Table, rows: Sequence[Row], schema: Any = None) -> Any:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,7 +122,8 @@ def damage_seen(root: Path, folder: PlannedFolder) -> str:
     except DataFileError as error:
         return error.message
     if found is None:
-        cut = next((path for path in _tables(root, folder.run_id) if not _whole(path)), None)
+        tables = sorted((root / "tables").glob(f"*/{folder.run_id}.parquet"))
+        cut = next((path for path in tables if path.is_file() and not _whole(path)), None)
         return f"{cut.relative_to(root)} is cut off or is not a Parquet file" if cut else ""
     for file in found.files:
         if file.is_table and (differs := file.differs(root)):
@@ -138,10 +139,6 @@ def was_published(root: Path, table: Path) -> bool:
         return False
     name = table.relative_to(root).as_posix()
     return found is not None and any(file.path == name and not file.may_go for file in found.files)
-
-
-def _tables(root: Path, run_id: str) -> Iterator[Path]:
-    return (path for path in sorted((root / "tables").glob(f"*/{run_id}.parquet")) if path.is_file())
 
 
 def _whole(path: Path) -> bool:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -298,7 +297,7 @@ def _planned(folder: RunFolder) -> tuple[float, int]:
 def _progress(folder: RunFolder, created_at: float, planned: int, published: bool) -> RunInfo:
     statuses: dict[str, str] = {}
     state: RunState | None = None
-    for record in _journal_records(folder):
+    for record in read(folder.journal_path) if folder.journal_path.is_file() else ():
         if record.kind is Kind.RESULT:
             statuses.setdefault(record.case_key, record.data["status"])
         state = RunState(record.data["state"]) if record.kind is Kind.END else None
@@ -309,7 +308,3 @@ def _progress(folder: RunFolder, created_at: float, planned: int, published: boo
     condition = "unpublished" if ended and not published else ""
     counts = dict(Counter(statuses.values()))
     return RunInfo(folder.run_id, state, created_at, planned, counts, published, condition=condition)
-
-
-def _journal_records(folder: RunFolder) -> Iterator[Any]:
-    return read(folder.journal_path) if folder.journal_path.is_file() else iter(())

@@ -26,7 +26,6 @@ from torchgauge.records import (
     Cause,
     Environment,
     Group,
-    Result,
     Status,
     Summary,
 )
@@ -165,16 +164,15 @@ def run_calibration(campaign: CalibrationCampaign) -> Calibrated:
         device=target,
         environment=_with_conditions(store, run_id, environment),
         readings=readings,
-        gaps=tuple(_gap(row) for row in with_rows if row.status is not Status.PASS),
+        gaps=tuple(
+            Gap(row.case.workload.model, row.case.workload.dtype, row.status, row.reason)
+            for row in with_rows
+            if row.status is not Status.PASS
+        ),
         conditions=conditions,
         earlier=sum(past.machine == machine for past in history),
         interrupted=report.interrupted,
     )
-
-
-def _gap(row: Result) -> Gap:
-    workload = row.case.workload
-    return Gap(workload.model, workload.dtype, row.status, row.reason)
 
 
 def _with_conditions(store: Store, run_id: str, environment: Environment | None) -> Environment | None:

@@ -98,14 +98,15 @@ def _fill(
     names: set[str] = set()
     for part in parts:
         name = _free(part.node, names)
-        wanted = _keys(plan, {group for group, source in sources.items() if source is part})
+        groups = [group for group in plan.groups if sources[group.id] is part]
+        wanted = {planned.case.key for group in groups for planned in group.cases}
         wanted = (wanted & part.done).difference(journal.done)
         if not wanted:  # merged before, or nothing came of it: its calibrations belong to no row
             continue
         left_out = part.folder.copy_logs(folder.logs / name)
         said = (
             f"part of {part.node}: {counted(len(part.given), 'group')}, "
-            f"{counted(len(part.done), 'case')} done, {_ending(part)}"
+            f"{counted(len(part.done), 'case')} done, {part.ended.value if part.ended else 'no end'}"
         )
         if left_out:
             said += f"; these files are not logs and were not copied: {', '.join(left_out[:5])}"
@@ -123,10 +124,6 @@ def _source(group: Group, parts: Sequence[PartSurvey]) -> PartSurvey:
     """The part that ``group`` is taken from."""
     keys = {planned.case.key for planned in group.cases}
     return max(parts, key=lambda part: len(keys & part.done))  # of equals the first
-
-
-def _keys(plan: Plan, groups: set[str]) -> set[str]:
-    return {planned.case.key for group in plan.groups if group.id in groups for planned in group.cases}
 
 
 def _rows(journal: Journal, part: PartSurvey, wanted: set[str], name: str) -> Iterator[list[Result]]:
@@ -182,7 +179,3 @@ def _free(name: str, taken: set[str]) -> str:
         found, number = f"{name}-{number}", number + 1
     taken.add(found)
     return found
-
-
-def _ending(part: PartSurvey) -> str:
-    return "no end" if part.ended is None else part.ended.value

@@ -248,11 +248,6 @@ def _steps(lines: Iterable[ModelLine]) -> tuple[RankedStep, ...]:
     return (*steps, *(RankedStep(step.operators, (), (), (), step.unlocked) for step in rest))
 
 
-def _is_blocked(line: ModelLine) -> bool:
-    """Whether the operators that the model lacks are all that is known to stop it."""
-    return not line.inaccurate and not line.unexplained
-
-
 def _operators(
     lines: Collection[ModelLine], predictions: Iterable[Prediction], judge: Judge
 ) -> tuple[OperatorLine, ...]:
@@ -274,7 +269,7 @@ def _operators(
     found = []
     for operator in sorted({name for line in lines for name in line.lacks}):
         lacking = [line for line in lines if operator in line.lacks]
-        blocked = [line for line in lacking if _is_blocked(line)]
+        blocked = [line for line in lacking if not line.inaccurate and not line.unexplained]
         known = verdicts.get(operator)
         found.append(
             OperatorLine(

@@ -119,14 +119,12 @@ class Judge:
 
     def of(self, operator: str, dtype: str, without: str = "") -> OperatorVerdict:
         """The verdict on an aten overload in ``dtype``, ``without`` the rows of one (suite/model)."""
-        key = (operator, dtype, without if self._touched(operator, without) else "")
+        # without it unless rows of the model take part in the verdict at all
+        takes_part = (without, base_name(operator)) in self._told or (without, operator) in self._told
+        key = (operator, dtype, without if takes_part else "")
         if key not in self._kept:
             self._kept[key] = self._judged(*key)
         return self._kept[key]
-
-    def _touched(self, operator: str, model: str) -> bool:
-        """Whether rows of ``model`` take part in the verdict on ``operator`` at all."""
-        return (model, base_name(operator)) in self._told or (model, operator) in self._told
 
     def _judged(self, operator: str, dtype: str, without: str) -> OperatorVerdict:
         base = base_name(operator)
@@ -195,7 +193,11 @@ class Judge:
             return OperatorVerdict(
                 operator, dtype, OperatorState.RUNS, f"{passed[0].entry} passes", "", age_s=age
             )
-        hidden = [row for row in rows if row.missing and not self._is_among(row.missing, row.entry)]
+        hidden = [
+            row
+            for row in rows
+            if row.missing and row.missing not in {base_name(each) for each in self._dispatched[row.entry]}
+        ]
         for row in hidden:
             if self._charged(operator, row):
                 verdict = self._against(operator, dtype, OperatorState.MISSING, [row])
@@ -252,9 +254,6 @@ class Judge:
 
     def _is_cleared(self, operator: str, dtype: str) -> bool:
         return any(row.status is Status.PASS for row in self._speaking(operator, dtype))
-
-    def _is_among(self, missing: str, entry: str) -> bool:
-        return missing in {base_name(each) for each in self._dispatched[entry]}
 
 
 def judge_of(

@@ -268,7 +268,10 @@ class _Asking:
                 f"matrix {names}, which alternated base and head"
             )
         base, head = sides
-        self._check_sides(base, head)
+        if base.identities and base.identities == head.identities:  # their ratio would be 1 and say nothing
+            raise UsageError(
+                "base and head select the same rows", hint="--base torch=VERSION --head torch=VERSION"
+            )
         members, used = [], []
         for key in self.listing.models:
             both = pair(base.rows.get(key, {}), head.rows.get(key, {}))
@@ -278,18 +281,10 @@ class _Asking:
         drawn = _Drawn(tuple(members), tuple(used), size, (base, head), tuple(notes))
         return self._answer((device, configuration), drawn)
 
-    @staticmethod
-    def _check_sides(base: _Chosen, head: _Chosen) -> None:
-        """Raise where both sides are the same rows: their ratio would be 1 and say nothing."""
-        first, second = base.identities, head.identities
-        if first and first == second:
-            raise UsageError(
-                "base and head select the same rows", hint="--base torch=VERSION --head torch=VERSION"
-            )
-
     def _chosen(self, rows: Sequence[StoredCase], names: tuple[str, str]) -> _Chosen:
         """The newest row of every model and workload, with eager beside it; where they were measured."""
-        eager = self._eager() if self._needs_eager else {}
+        measure = self.claim.question.measure
+        eager = self._eager() if measure and MEASURES[measure].against_eager else {}
         found: dict[Key, dict[str, Measured]] = {}
         for case in rows:
             beside = eager.get((case.run_id, case.workload, case.device))
@@ -314,11 +309,6 @@ class _Asking:
                 f"numbers are from {counted(len(where.machines), 'class')} of machine; --machine selects one"
             )
         return _Chosen(found, where, tuple(notes))
-
-    @property
-    def _needs_eager(self) -> bool:
-        measure = self.claim.question.measure
-        return bool(measure) and MEASURES[measure].against_eager
 
     def _eager(self) -> dict[tuple[str, str, str], StoredCase]:
         """Eager rows by run and by environment, each with workload and device."""

@@ -48,7 +48,8 @@ class CompactedMonths:
         self.unreadable = {}
         for path in manifest_paths(self.root):
             try:
-                stamp = _stamp(path)
+                there = path.stat()
+                stamp = there.st_mtime_ns, there.st_size, there.st_ino
                 kept = self._kept.get(path)
                 found[path] = kept if kept and kept[0] == stamp else (stamp, read_manifest(path))
             except FileNotFoundError:
@@ -118,8 +119,3 @@ class CompactedMonths:
                 (self.root / file.path).unlink()
                 runs += len(month.runs)
         return runs
-
-
-def _stamp(path: Path) -> _Stamp:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino

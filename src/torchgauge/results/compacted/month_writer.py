@@ -57,7 +57,8 @@ class MonthWriter:
 
         Raises :class:`InfrastructureError` where the disk refuses or gives back something else.
         """
-        whole = pa.concat_tables([_placed(part) for part in parts]).unify_dictionaries().combine_chunks()
+        placed = [part.append_column(PLACE, pa.array(np.arange(part.num_rows))) for part in parts]
+        whole = pa.concat_tables(placed).unify_dictionaries().combine_chunks()
         if whole.num_rows:
             self._put(table, table, whole)
 
@@ -74,7 +75,8 @@ class MonthWriter:
         self._put("summaries", latest_of("summaries"), _encoded(theirs, "summaries"))
 
     def _put(self, table: str, file: str, rows: Any) -> None:
-        rows = rows.take(pa.array(_order(rows, _SORTED_BY[file])))
+        order = np.lexsort([_ranks(rows[name]) for name in reversed(_SORTED_BY[file])])
+        rows = rows.take(pa.array(order.astype(np.int64)))
         path = self.root / table_name(self.month, file, self.name)
         schema = TABLES[table].schema
         plain = pa.schema([*schema, PLACE]) if PLACE.name in rows.schema.names else schema
@@ -90,18 +92,8 @@ class MonthWriter:
             self.files.append(sealed(self.root, path))
 
 
-def _placed(part: Any) -> Any:
-    return part.append_column(PLACE, pa.array(np.arange(part.num_rows)))
-
-
 def _encoded(rows: Any, table: str) -> Any:
     return rows.cast(encoded_schema(TABLES[table].schema)).unify_dictionaries().combine_chunks()
-
-
-def _order(rows: Any, names: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The places of ``rows`` in order of the columns ``names``."""
-    keys = [_ranks(rows[name]) for name in reversed(names)]
-    return np.lexsort(keys).astype(np.int64)
 
 
 def _ranks(column: Any) -> npt.NDArray[Any]:

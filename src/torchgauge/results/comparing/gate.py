@@ -69,18 +69,15 @@ def under(verdict: MetricVerdict, policy: Policy) -> MetricVerdict:
     """
     suite = verdict.head_case.partition("/")[0]
     rule = policy.rule_of(suite, verdict.head_case, verdict.metric if verdict.pair_key else "suite")
-    softened = rule.action is Action.GATE and verdict.action is not Action.GATE and _is_watched(verdict)
+    # The judge itself took controls, and what is watched for harm, out of the gate.
+    watched = verdict.control or verdict.metric in ("latency_wall", "latency_tail", "suite")
+    softened = rule.action is Action.GATE and verdict.action is not Action.GATE and watched
     action = verdict.action if softened else rule.action
     seen = replace(verdict, action=action)
     if verdict.ratio is None or verdict.metric not in STEP_TIMES:
         return _sized(seen, rule)
     tolerance = rule.tolerated(quarantined=verdict.quarantined)
     return _within(seen, tolerance)
-
-
-def _is_watched(verdict: MetricVerdict) -> bool:
-    """Whether the judge itself took the verdict out of the gate: controls, and what is watched for harm."""
-    return verdict.control or verdict.metric in ("latency_wall", "latency_tail", "suite")
 
 
 def _within(seen: MetricVerdict, tolerance: float) -> MetricVerdict:

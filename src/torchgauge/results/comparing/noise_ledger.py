@@ -125,7 +125,8 @@ def read_ledger(store: Store, now: float, runner_class: str | None = None) -> Le
     if runner_class is not None:
         verdicts = verdicts[verdicts["runner_class"] == runner_class]
         launches = launches[launches["runner_class"] == runner_class]
-    verdicts = verdicts.assign(day=_days(verdicts["run_created_at"]))
+    since_epoch = verdicts["run_created_at"] - pd.Timestamp(0, unit="s", tz="UTC")
+    verdicts = verdicts.assign(day=since_epoch // pd.Timedelta(days=1))
     days = verdicts.drop_duplicates("run_id").set_index("run_id")["day"]
     launches = launches[launches["log_ratio"].notna() & launches["case_id"].notna()]
     launches = launches.assign(day=launches["run_id"].map(days)).dropna(subset=["day"])
@@ -256,10 +257,3 @@ def _rate(trials: Iterable[_Trial]) -> AlarmRate:
     listed = list(trials)
     alarms, decided = (sum(getattr(trial, name) for trial in listed) for name in ("alarm", "decided"))
     return AlarmRate.of(alarms, len(listed), decided)
-
-
-def _days(times: pd.Series[Any]) -> pd.Series[Any]:
-    """Days since the epoch, UTC."""
-    epoch = pd.Timestamp(0, unit="s", tz="UTC")
-    days: pd.Series[Any] = (times - epoch) // pd.Timedelta(days=1)
-    return days

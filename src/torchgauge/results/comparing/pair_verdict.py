@@ -118,7 +118,9 @@ def timing_verdict(
         _blank(evidence, metric, finding.rule),
         estimator=_estimator(evidence, metric),
         verdict=verdict,
-        reason=_joined(reason, _slow_steps(evidence) if metric == TAIL else "", _left_out(evidence)),
+        reason="; ".join(
+            filter(None, (reason, _slow_steps(evidence) if metric == TAIL else "", _left_out(evidence)))
+        ),
         base=base,
         head=head,
         ratio=math.exp(float(together.mean)),
@@ -269,7 +271,3 @@ def _left_out(evidence: PairEvidence) -> str:
     if evidence.quarantine:
         parts.append(f"in quarantine: {evidence.quarantine}")
     return "; ".join(parts)
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)

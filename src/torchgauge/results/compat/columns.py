@@ -117,22 +117,19 @@ def _column(name: str, device: str, rows: Sequence[Row], environments: dict[str,
     newest_first = list(reversed(rows))
     where = dict.fromkeys(row["environment_id"] for row in newest_first)
     known = [environments[each] for each in where if each in environments]
+    models = (str(dict(found.identity).get("device.model") or "") for found in known)
     return Column(
         name=name,
         device=device,
         torch=next((row["torch_version"] for row in newest_first if row["torch_version"]), ""),
         packages=tuple(dict.fromkeys(each for found in known for each in _packages(found))),
-        models=tuple(dict.fromkeys(model for found in known if (model := _model(found)))),
+        models=tuple(dict.fromkeys(filter(None, models))),
         machines=tuple(dict.fromkeys(_machine(found) for found in known)),
         stores=tuple(dict.fromkeys(row["store"] for row in newest_first)),
         runs=len({row["run_id"] for row in rows}),
         rows=len(rows),
         newest_at=newest_first[0]["at"] if rows else None,
     )
-
-
-def _model(environment: Environment) -> str:
-    return str(dict(environment.identity).get("device.model") or "")
 
 
 def _machine(environment: Environment) -> str:

@@ -108,8 +108,5 @@ def read_run(store: Store, run_id: str) -> ExportedRun:
         )
         for row in rows
     )
-    return ExportedRun(run_id, cases, _environments(store, run_id))
-
-
-def _environments(store: Store, run_id: str) -> dict[str, dict[str, Any]]:
-    return {key: dict(each.identity) for key, each in environments_of(store, run_id).items()}
+    environments = {key: dict(each.identity) for key, each in environments_of(store, run_id).items()}
+    return ExportedRun(run_id, cases, environments)

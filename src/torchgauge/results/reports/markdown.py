@@ -16,7 +16,7 @@ from torchgauge.results.comparing import verdict_words as words
 from torchgauge.results.document import ours
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports.publisher import Publisher, Report
-from torchgauge.results.reports.report import ComparisonReport, SideFacts, noise_class
+from torchgauge.results.reports.report import ComparisonReport, noise_class
 from torchgauge.results.reports.run_report import CaseLine, RunReport
 
 LIMIT = 65_536
@@ -76,7 +76,7 @@ def render(report: Report, limit: int = LIMIT) -> str:
         suite=report.suite if report.suite is not None and report.suite.ratio is not None else None,
         controls=len({each.pair_key for each in report.verdicts if each.control}),
         facts=list(_facts(report)),
-        variables=_variables,
+        variables=lambda side: " ".join(f"{name}={value}" for name, value in side.variables),
         change=_change,
         noise=noise_class,
         **told,
@@ -99,10 +99,6 @@ def _facts(report: ComparisonReport) -> Iterator[tuple[str, str, str, str]]:
         differ = [key for key in keys if base.get(key) != head.get(key) and key not in named]
         for key in (*named, *differ[:_MOST_FACTS]):
             yield device, key, base.get(key, ""), head.get(key, "")
-
-
-def _variables(side: SideFacts) -> str:
-    return " ".join(f"{name}={value}" for name, value in side.variables)
 
 
 def _change(verdict: MetricVerdict) -> str:
