@@ -10,8 +10,9 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
-from torchgauge.cli.option_values import Seconds
 from torchgauge.cli.options import (
+    MAX_LAUNCHES,
+    MAX_TIME,
     measuring,
     selection_of,
     selectors,
@@ -43,18 +44,8 @@ if TYPE_CHECKING:
 @click.option("--control", is_flag=True, help="measure head against itself, to test for false alarms")
 @click.option("--no-control", is_flag=True, help="do not measure head against itself")
 @click.option("--policy", metavar="FILE", help="YAML with tolerances and actions (default: built in)")
-@click.option(
-    "--max-launches",
-    type=click.IntRange(1),
-    default=12,
-    show_default=True,
-    help="maximum number of launches (process starts)",
-)
-@click.option(
-    "--max-time",
-    type=Seconds(),
-    help="time limit, such as 30m",
-)
+@MAX_LAUNCHES
+@MAX_TIME
 @click.option("--seed", type=int, help="seed of random choices, such as the order of sides (default: random)")
 @measuring
 @store_option("folder of results")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchgauge.cli.answer import JSON, aside
-from torchgauge.cli.option_values import CommaList, Seconds
+from torchgauge.cli.option_values import CommaList
 from torchgauge.cli.options import (
+    MAX_TIME,
     Command,
     measuring,
     selection_of,
@@ -48,11 +49,7 @@ def _axis(name: str) -> Callable[[Command], Command]:
 @click.option("--dry-run", is_flag=True, help="print downloads and environments; install nothing")
 @click.option("--max-launches", type=click.IntRange(MIN_LAUNCHES), default=12, show_default=True,
               help="maximum number of launches (process starts) per version")  # fmt: skip
-@click.option(
-    "--max-time",
-    type=Seconds(),
-    help="time limit, such as 30m",
-)
+@MAX_TIME
 @click.option(
     "--seed", type=int, default=0, help="seed of random choices, such as the order of sides (default: random)"
 )

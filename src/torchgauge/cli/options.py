@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 
 import click
 
-from torchgauge.cli.option_values import LEAST_WORKER, THREADS, Bytes, CommaList, FiniteRange, named, pairs
+from torchgauge.cli.option_values import (
+    LEAST_WORKER,
+    THREADS,
+    Bytes,
+    CommaList,
+    FiniteRange,
+    Seconds,
+    named,
+    pairs,
+)
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.selection import Selection, suites_and_models
 from torchgauge.records import PRETRAINED, RANDOM_WEIGHTS, Provenance, RunSettings
@@ -59,6 +68,16 @@ MIXED_VERSIONS = click.option(
     is_flag=True,
     help="accept parts of one run from different versions of torch or torchgauge",
 )
+
+MAX_LAUNCHES = click.option(
+    "--max-launches",
+    type=click.IntRange(1),
+    default=12,
+    show_default=True,
+    help="maximum number of launches (process starts)",
+)
+
+MAX_TIME = click.option("--max-time", type=Seconds(), help="time limit, such as 30m")
 
 DURATIONS = click.option(
     "--durations",

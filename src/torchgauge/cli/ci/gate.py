@@ -12,7 +12,7 @@ import click
 from torchgauge.cli.answer import JSON, say_json
 from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.option_values import CommaList, Seconds
-from torchgauge.cli.options import measuring, settings_of, sources, store_option
+from torchgauge.cli.options import MAX_LAUNCHES, measuring, settings_of, sources, store_option
 from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 
@@ -62,13 +62,7 @@ _SIDES = ("base", "head", "base_python", "head_python")
 )
 @click.option("--tier", help="tier: smoke, standard or full (default: from --config)")
 @click.option("--budget", type=Seconds(), help="time limit (default: the pool's)")
-@click.option(
-    "--max-launches",
-    type=click.IntRange(1),
-    default=12,
-    show_default=True,
-    help="maximum number of launches (process starts)",
-)
+@MAX_LAUNCHES
 @click.option("--no-control", is_flag=True, help="do not measure head against itself")
 @click.option("--seed", type=int, help="seed of random choices, such as the order of sides (default: random)")
 @click.option(

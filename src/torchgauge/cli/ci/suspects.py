@@ -23,6 +23,14 @@ VERBS = {
     "settle": ("torchgauge.cli.ci.suspects:settle_suspicions", "import the outcomes into a store"),
 }
 
+CONFIG = click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="configuration with the policy (default: ./torchgauge.yml)",
+)
+POLICY = click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
+
 
 @click.group("suspects", cls=LazyGroup, sections={"Commands": VERBS})
 def command() -> None:
@@ -37,7 +45,7 @@ def command() -> None:
     show_default=True,
     help="torchgauge.yml with the pools",
 )
-@click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
+@POLICY
 @campaign("plan of the nightly run, from `ci plan`")
 @store_option("store with the results")
 @click.option("--github", is_flag=True, help="write the step outputs `suspected`, `confirm` and `matrix`")
@@ -88,13 +96,8 @@ def list_suspicions(
 @click.option("--suspect", required=True, metavar="RUN", help="the first suspect run")
 @store_option("store with the results")
 @campaign("plan of the nightly run, from `ci plan`")
-@click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    help="configuration with the policy (default: ./torchgauge.yml)",
-)
-@click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
+@CONFIG
+@POLICY
 @click.option("--install", default="", help="command that installs a build")
 @click.option("--good-from", default=".", show_default=True, help="checkout of the good build")
 @click.option("--suspect-from", default=".", show_default=True, help="checkout of the suspect build")
@@ -161,13 +164,8 @@ def _state(folder: Path) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @store_option("store with the results")
 @campaign("plan of the nightly run, from `ci plan`")
-@click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    help="configuration with the policy (default: ./torchgauge.yml)",
-)
-@click.option("--policy", metavar="FILE", help="policy file (default: from --config, else built in)")
+@CONFIG
+@POLICY
 @click.option(
     "--ask-github",
     is_flag=True,
