@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
@@ -137,20 +137,6 @@ def check_name(path: Path, kind: str, name: str, line: int | None, column: str =
     )
 
 
-@dataclass
-class _Contents:
-    cases: dict[str, ImportedCase] = field(default_factory=dict)
-
-    def add(self, each: ImportedCase) -> None:
-        first = self.cases.setdefault(each.case.key, each)
-        if first is not each:
-            raise DataFileError(
-                str(each.source.path),
-                f"{each.case.id} is listed twice: {first.origin} and {each.origin}",
-                hint="keep one of the two, or import the files as two runs",
-            )
-
-
 def write_run(
     store: Path | str,
     cases: Sequence[ImportedCase],
@@ -163,17 +149,23 @@ def write_run(
     Raises :class:`DataFileError` where a case is listed twice or a store could not keep it, and
     :class:`UsageError` where there is none; nothing is written then.
     """
-    contents = _Contents()
+    by_key: dict[str, ImportedCase] = {}
     for each in cases:
-        contents.add(each)
-    if not contents.cases:
+        first = by_key.setdefault(each.case.key, each)
+        if first is not each:
+            raise DataFileError(
+                str(each.source.path),
+                f"{each.case.id} is listed twice: {first.origin} and {each.origin}",
+                hint="keep one of the two, or import the files as two runs",
+            )
+    if not cases:
         raise UsageError("the files contain no case", hint="check the file names")
     now = clock.now()
-    plan = _plan(new_run_id(clock), now, list(contents.cases.values()), command)
-    results = _tried(plan, list(contents.cases.values()), known)
+    plan = _plan(new_run_id(clock), now, cases, command)
+    results = _tried(plan, cases, known)
     environments = {
         environment.id: environment
-        for each in contents.cases.values()
+        for each in cases
         for environment in [each.source.environment(str(each.case.device))]
     }
     opened = Store.open(store, create=True)
