@@ -59,7 +59,7 @@ class Pipes:
 
 
 @dataclass(eq=False)
-class Member:
+class Member(Place):
     """One worker (or a host that starts): everything below the process ``root``, itself where ``whole``.
 
     ``device`` is the one that it works on.
@@ -73,6 +73,7 @@ class Member:
     _idle_s: float = 0.0
     _since: float | None = None
     _stopped: set[int] = field(default_factory=set)
+    _lock: TimingLock = field(init=False, repr=False)
 
     @property
     def idle_s(self) -> float:
@@ -83,6 +84,18 @@ class Member:
     def idle(self) -> bool:
         """Whether it stands still or waits now."""
         return self._since is not None
+
+    def started(self) -> None:
+        """Stop the worker's process, which is there now, where another one times."""
+        self._lock.look_again(self)
+
+    def lock(self, *, wanted: bool) -> None:
+        """Ask for the lock, as the worker wants to time, or give it back."""
+        (self._lock.want if wanted else self._lock.give_back)(self)
+
+    def leave(self) -> None:
+        """Leave the lock: the worker has ended."""
+        self._lock.leave(self)
 
     def rest(self) -> None:
         """Count the time as idle from now on."""
@@ -124,12 +137,14 @@ class TimingLock:
         self._waiting: deque[Member] = deque()
         self._holders: list[Member] = []
 
-    def join(self, member: Member) -> None:
-        """Count ``member`` in; it stands still at once where another one has the lock."""
+    def join(self, member: Member) -> Member:
+        """Return ``member``, counted in; it stands still at once where another one has the lock."""
+        member._lock = self
         with self._changed:
             self._members.append(member)
             if self._holders:
                 member.stop()
+        return member
 
     def look_again(self, member: Member) -> None:
         """Stop what ``member`` has started since it was to stand still."""
@@ -200,33 +215,3 @@ class TimingLock:
             return None
         busy = {each.device for each in self._holders}
         return next((each for each in self._waiting if each.device not in busy), None)
-
-
-class Beside(Place):
-    """A worker's place where others run beside it: it is a member of their lock until it leaves."""
-
-    def __init__(self, lock: TimingLock, member: Member) -> None:
-        self._lock, self._member = lock, member
-        lock.join(member)
-
-    @property
-    def idle(self) -> bool:
-        """Whether the worker stands still or waits now."""
-        return self._member.idle
-
-    @property
-    def idle_s(self) -> float:
-        """Seconds in which it stood still or waited."""
-        return self._member.idle_s
-
-    def started(self) -> None:
-        """The worker's process is there: stop it where another one times."""
-        self._lock.look_again(self._member)
-
-    def lock(self, *, wanted: bool) -> None:
-        """The worker wants to time, or has timed."""
-        (self._lock.want if wanted else self._lock.give_back)(self._member)
-
-    def leave(self) -> None:
-        """The worker has ended."""
-        self._lock.leave(self._member)

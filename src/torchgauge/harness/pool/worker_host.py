@@ -16,7 +16,7 @@ from typing import Any
 from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.job import Job
 from torchgauge.harness.pool.host_process import PATIENCE_S, HostOptions, HostProcess
-from torchgauge.harness.pool.timing_lock import Beside, Member, Pipes, TimingLock
+from torchgauge.harness.pool.timing_lock import Member, Pipes, TimingLock
 from torchgauge.harness.pool.watch import TICK_S, Ending, JobFiles, Limits, Listener, Place, Watch
 from torchgauge.results.atomic_file import storage_errors
 
@@ -114,11 +114,8 @@ class WorkerHost:
         self.begin(warm=warm)
         process, submission = self._process, self.submission
         assert process is not None
-        place = (
-            Beside(self.lock, Member(process.pid, submission.clock, True, device=self.name))
-            if self.lock
-            else None
-        )
+        member = Member(process.pid, submission.clock, True, device=self.name)
+        place = self.lock.join(member) if self.lock else None
         deadline = submission.clock.steady() + READY_TIMEOUT_S
         try:
             while not submission.cancelled() and submission.clock.steady() < deadline:
@@ -142,7 +139,8 @@ class WorkerHost:
             pipes = Pipes.make(self.work / secrets.token_hex(8))
         process.wake_on(pipes.asks)
         self.lock.wait_for_quiet(submission.cancelled)
-        place = Beside(self.lock, Member(process.pid, submission.clock, grant=pipes.grant, device=self.name))
+        place = Member(process.pid, submission.clock, grant=pipes.grant, device=self.name)
+        self.lock.join(place)
         try:
             yield replace(job, timing_lock=pipes.path), place
         finally:
