@@ -65,20 +65,16 @@ def command(words: tuple[str, ...], **options: Any) -> None:
             raise UsageError(
                 "--list prints every claim and accepts no name", hint=f"leave out --list or {asked!r}"
             )
-        _list(known, as_json=options["form"] == "json")
+        import msgspec
+
+        from torchgauge.results.claims.claim_text import listing_lines
+
+        if options["form"] == "json":
+            say_json(msgspec.to_builtins(known))
+        else:
+            say(listing_lines(known))
         return
     sys.exit(_answer([_asked(claim, options) for claim in _chosen(asked, own, known)], options))
-
-
-def _list(claims: tuple[Claim, ...], *, as_json: bool) -> None:
-    import msgspec
-
-    from torchgauge.results.claims.claim_text import listing_lines
-
-    if as_json:
-        say_json(msgspec.to_builtins(claims))
-        return
-    say(listing_lines(claims))
 
 
 def _chosen(asked: str, own: tuple[Claim, ...], known: tuple[Claim, ...]) -> tuple[Claim, ...]:

@@ -28,6 +28,7 @@ def command(name: str | None, form: str, out: str | None, chart: str | None, sto
     Example: torchgauge report --format junit --out report.xml
     """
     from torchgauge import registry
+    from torchgauge.results.atomic_file import write_atomically
     from torchgauge.results.reports.named import named_report
     from torchgauge.results.store import Store
 
@@ -38,8 +39,12 @@ def command(name: str | None, form: str, out: str | None, chart: str | None, sto
         click.echo(publisher.render(report), nl=False)
     else:
         publisher.publish(report, Path(out))
-    if picture is not None and chart is not None:
-        _write(picture, Path(chart))
+    if picture is None or chart is None:
+        return
+    if picture.empty:  # the report stands without it
+        click.echo(f"no chart: {picture.says}", err=True)
+    else:
+        write_atomically(Path(chart), picture.wide.text.encode())
 
 
 def _picture(report: Report, chart: str) -> Picture:
@@ -53,13 +58,3 @@ def _picture(report: Report, chart: str) -> Picture:
             hint="torchgauge dashboard build draws the pictures of a store's runs",
         )
     return comparison_picture(report)
-
-
-def _write(picture: Picture, path: Path) -> None:
-    """Write the picture; where nothing can be drawn the report stands without it."""
-    from torchgauge.results.atomic_file import write_atomically
-
-    if picture.empty:
-        click.echo(f"no chart: {picture.says}", err=True)
-    else:
-        write_atomically(path, picture.wide.text.encode())

@@ -35,6 +35,7 @@ def command(**options: Any) -> None:
 
     Example: torchgauge results trend --since 90d --confirm --build 2.12.0=old/bin/python
     """
+    from torchgauge.harness.bisect.builds import named_build
     from torchgauge.registry import metrics
     from torchgauge.results.dataset import around_damage, gaps_of
     from torchgauge.results.store import Store
@@ -49,7 +50,7 @@ def command(**options: Any) -> None:
         raise UnknownNameError("metric", options["metric"], known)
     if options["builds"] and not options["confirm"]:
         raise UsageError("--build requires --confirm", hint="add --confirm")
-    builds = _builds(options["builds"])
+    builds = dict(map(named_build, options["builds"]))  # by the version of torch that is built there
     store = Store.open(options["store"])
     wanted = TrendFilter(
         metric=options["metric"],
@@ -101,13 +102,6 @@ def _reference(text: str) -> str:
     from torchgauge.harness.interpreter.interpreter import locate
 
     return locate(text) if text and Path(text).expanduser().exists() else text
-
-
-def _builds(named: tuple[str, ...]) -> dict[str, str]:
-    """Interpreters by the version of torch that is built there; raises for what is no build."""
-    from torchgauge.harness.bisect.builds import named_build
-
-    return dict(named_build(text) for text in named)
 
 
 def _confirm(store: Any, found: Any, builds: dict[str, str], most: int) -> None:

@@ -117,7 +117,8 @@ class Entry:
     @property
     def origin(self) -> Origin:
         """Where the row came from whose details are shown."""
-        return _origin(self.shown)
+        found: Origin = self.shown["origin"]
+        return found
 
     @property
     def look(self) -> Look:
@@ -347,11 +348,6 @@ def _entry(
         counted=counted,
         lost=lost,
     )
-
-
-def _origin(row: Row) -> Origin:
-    found: Origin = row["origin"]
-    return found
 
 
 def _status(row: Row) -> Status:

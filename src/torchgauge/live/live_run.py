@@ -74,7 +74,7 @@ class LiveRun(GroupRun):
         where = {"threads": torch.get_num_threads(), "interop_threads": torch.get_num_interop_threads()}
         super().__init__(job, session, events, where)  # type: ignore[arg-type]
         self.live_workload = built
-        self._held = self._in_use()
+        self._held = int(getattr(session, "memory_in_use", lambda: 0)() or 0)
 
     def _made(self) -> BuiltWorkload:
         self.enter(Phase.BUILD)
@@ -103,9 +103,6 @@ class LiveRun(GroupRun):
         made = state.prepared.measurements
         made[:] = [absent(each.metric, ELSEWHERE) if each.absent == NOT_SAMPLED else each for each in made]
         super().pass_(state)
-
-    def _in_use(self) -> int:
-        return int(getattr(self.session, "memory_in_use", lambda: 0)() or 0)
 
     def _device_memory(self, step: Callable[[], Any]) -> Measurement:
         """Return the peak of the device's allocator over two steps, above what the caller held before."""

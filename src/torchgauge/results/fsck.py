@@ -32,7 +32,6 @@ from torchgauge.results.fast_json import loads
 from torchgauge.results.finding import Fault, Finding
 from torchgauge.results.held import is_held
 from torchgauge.results.journal import Kind, RunState, is_being_written, read_with_ends
-from torchgauge.results.planned_folder import PlannedFolder
 from torchgauge.results.publication import publish_run
 from torchgauge.results.seal import SEAL, SealedFile, publish_command, read_seal
 from torchgauge.results.store import RunFolder, Store
@@ -63,7 +62,8 @@ def check_store(store: Store) -> StoreCheck:
     sealed: list[str] = []
     busy: list[str] = []
     for folder in folders:
-        if _in_use(folder):
+        published_now = folder.plan_path.is_file() and is_held(folder.plan_path)
+        if published_now or is_being_written(folder.journal_path):
             busy.append(folder.run_id)
             continue
         check = _RunCheck(store.path, folder, store.compacted)
@@ -273,12 +273,6 @@ def source_of(store: Store, folder: RunFolder | ComparisonFolder) -> tuple[list[
     """Return what is wrong with plan and journal of ``folder``, and how its run ended, if it did."""
     check = _RunCheck(store.path, folder, store.compacted)
     return list(check.source()), check.state
-
-
-def _in_use(folder: PlannedFolder) -> bool:
-    """Whether the run is being measured or published now."""
-    published_now = folder.plan_path.is_file() and is_held(folder.plan_path)
-    return published_now or is_being_written(folder.journal_path)
 
 
 def _strangers(root: Path, known: set[str], busy: list[str]) -> Iterator[Finding]:

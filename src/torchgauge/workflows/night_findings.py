@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from torchgauge.counted import counted
 from torchgauge.records import INCOMPLETE, Result, Status
 from torchgauge.results.comparing.policy import Policy
-from torchgauge.results.journal import results
+from torchgauge.results.lookup import results_of
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Trend, trend
 from torchgauge.results.trends.trend_findings import keep
@@ -91,7 +91,7 @@ def night_findings(
     for a run that is not there, and :class:`DamagedJournalError`.
     """
     rules = policy or Policy.default()
-    rows = [_as_declared(row, of.skipped) for run_id in runs for row in _rows(store, run_id)]
+    rows = [_as_declared(row, of.skipped) for run_id in runs for row in results_of(store, run_id)]
     missing = [row for row in rows if row.status in INCOMPLETE]
     found = list(gaps)
     if missing and not found:
@@ -154,8 +154,3 @@ def _as_declared(row: Result, skipped: frozenset[str]) -> Result:
     not_run = row.status in (Status.SKIPPED, Status.UNSUPPORTED)
     known = row.expected is None and not_run and row.case_id in skipped
     return replace(row, expected=row.status) if known else row
-
-
-def _rows(store: Store, run_id: str) -> list[Result]:
-    folder = store.run(run_id)
-    return list(results(folder.journal_path)) if folder.journal_path.is_file() else []

@@ -81,7 +81,10 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         columns=[column for column in RESULTS.columns if column.name not in ("traceback", "log_excerpt")],
         added=_ADDED,
         paths=_PATHS,
-        badges=[_badge(context, badge) for badge in badges_of(context)],
+        badges=[
+            ShownBadge(each, markdown_image(each.label, f"{each.file}.svg", "index.html", context.base_url))
+            for each in badges_of(context)
+        ],
         base_known=bool(context.base_url),
         stale_after=units.age(STALE_AFTER_S),
         checks=Subject.CHECKS in subjects,
@@ -92,8 +95,3 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         bundle=plotly_bundle(),
     )
     yield "about.html", page.encode()
-
-
-def _badge(context: SiteContext, badge: Badge) -> ShownBadge:
-    line = markdown_image(badge.label, f"{badge.file}.svg", "index.html", context.base_url)
-    return ShownBadge(badge, line)

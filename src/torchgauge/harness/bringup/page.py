@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from torchgauge.results.hostile_text import visible
 from torchgauge.results.store import Store
 
 if TYPE_CHECKING:
-    import jinja2
+    pass
 
 MARKDOWN, HTML = "report.md", "report.html"
 BUNDLE = "bundle"
@@ -61,11 +60,6 @@ def terminal_of(report: Report) -> str:
 
 def html_of(report: Report) -> str:
     """The report as one HTML file, with its style in it and nothing to be fetched."""
-    return _template().render(report=report, does=DOES)
-
-
-@cache
-def _template() -> jinja2.Template:
     import jinja2
 
     def seen(value: Any) -> Any:
@@ -77,4 +71,4 @@ def _template() -> jinja2.Template:
     made.filters.update(document.FILTERS)
     made.filters["shown"] = lambda text: units.shortened(text, LONGEST)
     text = files("torchgauge").joinpath("harness/bringup/report.html.j2").read_text("utf-8")
-    return made.from_string(text)
+    return made.from_string(text).render(report=report, does=DOES)

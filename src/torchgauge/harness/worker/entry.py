@@ -125,7 +125,12 @@ def _calibrate(job: Job, session: DeviceSession, events: EventWriter) -> None:
     from torchgauge.devices.fingerprint import environment
 
     events.phase(Phase.MEASURE)
-    events.emit("environment", environment=environment(session), notes=_schema_notes(job))
+    identity, notes = environment(session), ()
+    if job.runs_torch:
+        from torchgauge.suites.torchvision_schemas import define_missing_schemas
+
+        notes = define_missing_schemas()  # so that model libraries import at all
+    events.emit("environment", environment=identity, notes=notes)
     if job.settings.calibrate:
         from torchgauge.devices.calibrate import calibrate
         from torchgauge.harness.timing_lock_client import TimingLockClient
@@ -134,15 +139,6 @@ def _calibrate(job: Job, session: DeviceSession, events: EventWriter) -> None:
             found = calibrate(session, job.at)
         events.emit("calibration", calibration=found)
     events.phase(Phase.DONE)
-
-
-def _schema_notes(job: Job) -> tuple[str, ...]:
-    """What had to be defined so that model libraries import at all; part of the environment record."""
-    if not job.runs_torch:
-        return ()
-    from torchgauge.suites.torchvision_schemas import define_missing_schemas
-
-    return define_missing_schemas()
 
 
 def _dump_stacks_on_signals() -> None:

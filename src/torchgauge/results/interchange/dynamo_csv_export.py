@@ -115,11 +115,6 @@ def _cell(value: float) -> str:
     return short if math.isclose(float(short), value, rel_tol=1e-12) else repr(value)
 
 
-def _exported_context(case: ExportedCase) -> Context:
-    row = case.row
-    return Context(row["suite"], row["mode"], row["dtype"], case.device, row["configuration"])
-
-
 def _write(
     run: ExportedRun, folder: Path, kinds: Mapping[str, str], columns: Mapping[str, Sequence[str]]
 ) -> Written:
@@ -127,9 +122,11 @@ def _write(
     files: dict[str, dict[tuple[str, ...], dict[str, str]]] = {}
     left_out = []
     for case in run.cases:
+        own = case.row
+        context = Context(own["suite"], own["mode"], own["dtype"], case.device, own["configuration"])
         for kind, ending in kinds.items():
             row, reason = _row(run, case, kind)
-            rows = files.setdefault(names.file_name(_exported_context(case), ending), {}) if row else {}
+            rows = files.setdefault(names.file_name(context, ending), {}) if row else {}
             key = tuple((row or {}).get(name, "") for name in ("name", "dev", "batch_size"))
             if row and key in rows:
                 row, reason = (

@@ -84,9 +84,10 @@ def append_outcome(store: Store, outcome: TrendOutcome) -> None:
         path.parent.mkdir(exist_ok=True)
         with path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0, os.SEEK_END)
-            if file.tell() and not _ends_with_newline(path):
-                file.write(b"\n")
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
             file.write(to_json(outcome).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -115,9 +116,3 @@ def read_outcomes(store: Store) -> list[TrendOutcome]:
         except RecordError as error:
             raise DamagedJournalError(f"{path}:{number}: {error}", hint="remove this line") from error
     return found
-
-
-def _ends_with_newline(path: os.PathLike[str]) -> bool:
-    with open(path, "rb") as file:  # noqa: PTH123  a PathLike
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
