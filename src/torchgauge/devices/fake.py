@@ -51,35 +51,19 @@ class FakeEventTimer:
 class FakeSession:
     """A device whose work ends at once."""
 
+    torch_device: Any = None  # the device runs no torch, so it has no collectives and nothing to profile
+    distributed_backend: str | None = None
+    profiler_activity: str | None = None
+
     def __init__(self, name: str = "fake", index: int = 0) -> None:
-        self._name = name
-        self._index = index
+        self.name = name
+        self.index = index
         self._notes = ["fake: nothing was measured on hardware"]
-
-    @property
-    def name(self) -> str:
-        """The device's name in case ids."""
-        return self._name
-
-    @property
-    def index(self) -> int:
-        """Any index will do."""
-        return self._index
-
-    @property
-    def torch_device(self) -> Any:
-        """None: the device runs no torch."""
-        return None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """That the device is fake, and what it was told to lack."""
         return tuple(self._notes)
-
-    @property
-    def distributed_backend(self) -> str | None:
-        """None: there are no collectives."""
-        return None
 
     def synchronize(self) -> None:
         """Nothing to wait for."""
@@ -120,11 +104,6 @@ class FakeSession:
     def set_rng_state(self, state: Any) -> None:
         """Restore it."""
         random.setstate(state)
-
-    @property
-    def profiler_activity(self) -> str | None:
-        """None: there is no torch to profile."""
-        return None
 
     def autocast_dtypes(self) -> tuple[str, ...]:
         """None: there is no autocast without torch."""

@@ -175,10 +175,7 @@ def with_blocks(module: Any) -> tuple[Any, list[Any], list[str]]:
         raise NotOfferedError(
             "the model has no repeated blocks: no ModuleList contains two modules of one class"
         )
-    sizes = {
-        kind: sum(part.numel() for each in twin.modules() if type(each) is kind for part in each.parameters())
-        for kind in found
-    }
+    sizes = {kind: sum(_size(each) for each in twin.modules() if type(each) is kind) for kind in found}
     largest = max(sizes, key=lambda kind: sizes[kind])
     blocks: list[Any] = [each for each in twin.modules() if type(each) is largest]
     inside = {id(part) for block in blocks for part in block.modules()}
@@ -223,3 +220,7 @@ def _twin(module: Any, seen: dict[int, Any]) -> Any:
         seen[id(module)] = made = copy.copy(module)
         made._modules = {name: part and _twin(part, seen) for name, part in module._modules.items()}
     return seen[id(module)]
+
+
+def _size(module: Any) -> int:
+    return sum(each.numel() for each in module.parameters())

@@ -107,8 +107,8 @@ def items_of(wanted: Wanted, there: Interpreter) -> tuple[list[CensusItem], tupl
     unknown = [path for path in wanted.paths if path not in PATHS]
     if unknown:
         raise UsageError(f"--path {unknown[0]!r} is unknown", hint=f"--path {','.join(PATHS)}")
-    known = {name: suite.models() for name, suite in suites.items()}
-    check_plain_names(known, wanted.models if suites else ())
+    if suites:
+        check_plain_names({name: suite.models() for name, suite in suites.items()}, wanted.models)
     items = [item for name, suite in suites.items() for item in _models(name, suite, wanted)]
     packages = {"torch"} | {
         package

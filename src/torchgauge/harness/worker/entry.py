@@ -125,7 +125,8 @@ def _calibrate(job: Job, session: DeviceSession, events: EventWriter) -> None:
     from torchgauge.devices.fingerprint import environment
 
     events.phase(Phase.MEASURE)
-    identity, notes = environment(session), ()
+    identity = environment(session)
+    notes: tuple[str, ...] = ()
     if job.runs_torch:
         from torchgauge.suites.torchvision_schemas import define_missing_schemas
 

@@ -16,7 +16,6 @@ from torchgauge.results.interchange.upstream_names import Context
 from torchgauge.results.store import Store
 
 EXPECTED = "dynamo-expected"
-EXPORTS = (DYNAMO, EXPECTED, hud_v3.FORM)
 _READERS = {
     hud_v3.FORM: hud_v3.read_hud_v3,
     torchbench_json.FORM: torchbench_json.read_torchbench_json,
