@@ -29,8 +29,7 @@ def verbosity(command: Command) -> Command:
 
 def run_progress(options: Mapping[str, Any]) -> Progress:
     """What a campaign tells while it runs, as much as was asked for."""
-    from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.verbose_progress import VerboseProgress
+    from torchgauge.harness.run.progress import Progress, VerboseProgress
 
     if _checked(options, "quiet"):
         return Progress(Silence())
@@ -39,8 +38,7 @@ def run_progress(options: Mapping[str, Any]) -> Progress:
 
 def ab_progress(options: Mapping[str, Any]) -> AbProgress:
     """The same for an A/B run."""
-    from torchgauge.harness.ab.progress import AbProgress
-    from torchgauge.harness.ab.verbose_progress import VerboseAbProgress
+    from torchgauge.harness.ab.progress import AbProgress, VerboseAbProgress
 
     if _checked(options, "quiet"):
         return AbProgress(Silence())

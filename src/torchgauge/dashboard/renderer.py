@@ -8,7 +8,6 @@ import jinja2
 from markupsafe import Markup
 
 from torchgauge.dashboard.freshness import aged
-from torchgauge.dashboard.page_descriptions import DESCRIPTIONS
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.code_links import commit_link, linked_fact, source_link
 from torchgauge.dashboard.pages.number_text import change, digits
@@ -29,6 +28,32 @@ CSP = (
 
 The hash is that of the empty text: plotly.js adds one empty style element and fills it by its object model.
 """
+
+_DESCRIPTIONS = {
+    "overview": "Which models work, how fast, and what changed, on every device that torchgauge measures.",
+    "compatibility": "Which models work on which device and configuration: one cell per planned case.",
+    "performance": "How fast models run on each device and configuration, with 95 % intervals.",
+    "trends": "Whether models get faster over the nights, by device and configuration.",
+    "compare": "Two torch builds, devices or configurations, case by case.",
+    "devices": "The devices that are measured, and how healthy each is.",
+    "device": "Passes and failures of this device, with reasons and environment.",
+    "model": "One model on every device and configuration: results, failures, and how to run it.",
+    "regressions": "Performance regressions, new failures and A/B results.",
+    "matrices": "Versions of torch and its libraries, measured in turns on one machine.",
+    "checks": "Device capabilities, by the checks of their backend.",
+    "features": "Ways to execute models: support by device, speed-up and cost.",
+    "feature": "One way to execute models: the request, the executed path, and the speed-up.",
+    "scorecards": "Devices judged by PyTorch's proposed quality levels: points and levels.",
+    "scorecard": "The points of one device, their evidence, and commands for missing points.",
+    "operators": "Which PyTorch operators each device supports, by dtype, and models that need missing ones.",
+    "operator_details": "Operators of one letter on every device, dtype by dtype, with reasons.",
+    "pictures": "Pictures of the results: devices, compilers and torch versions against each other.",
+    "runs": "Every run behind the numbers, with its environment.",
+    "runs_month": "The runs of one month.",
+    "about": "The data as files, definitions, and how to cite the data.",
+    "not_found": "This page was not found.",
+}
+"""What each kind of page is, by its template: for search engines and for those who are sent a link."""
 
 
 class Renderer:
@@ -94,7 +119,7 @@ class Renderer:
             file=file,
             section=section,
             navigation=self._navigations[key],
-            **{"card": self.card, "description": DESCRIPTIONS.get(template, ""), **data},
+            **{"card": self.card, "description": _DESCRIPTIONS.get(template, ""), **data},
         )
 
 

@@ -57,10 +57,10 @@ from torchgauge.records.plan import (
     Provenance,
     Refusal,
     RunSettings,
+    Schedule,
     Tolerance,
 )
 from torchgauge.records.result import Accuracy, Failure, Outcome, OutputError, Realised, Result
-from torchgauge.records.schedule import Schedule
 from torchgauge.records.status import (
     ATTEMPTED,
     BY_FACT,

@@ -69,13 +69,12 @@ class LongTexts:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a case's environment and run are described, its machine, and the environment of its last pass."""
+    """Where a case's environment and run are described, its machine, and its last pass."""
 
     run: str
     environment: str
     machine: str
     last_pass: LastPass | None
-    last_pass_environment: str
     difference: str
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.pages.calibration import newest_calibration
 from torchgauge.dashboard.pages.device_history import device_history, rows_of
 from torchgauge.dashboard.pages.environments import (
     Difference,
@@ -23,6 +22,7 @@ from torchgauge.dashboard.pages.environments import (
 )
 from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.pass_line import pass_line
+from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.tally import Tally, tally
 from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, Subject
 from torchgauge.results import units
@@ -119,7 +119,7 @@ def _page(context: SiteContext, device: str) -> dict[str, Any]:
     refused = [e for e in entries if e.status in (Status.UNSUPPORTED, Status.SKIPPED)]
     apart = _failed(e for e in entries if e.workload.subject is not Subject.MODELS)
     host, looked = _host(entries)
-    run, calibrations = newest_calibration(context, device)
+    run, calibrations = _newest_calibration(context, device)
     history = device_history(context.recent, rows_of(context.recent, device, Subject.MODELS))
     return {
         "file": links.device_page(device),
@@ -253,3 +253,16 @@ def _builds(context: SiteContext, device: str) -> list[BuildSpan]:
         else:
             spans.append(BuildSpan(version, commit, snapshot.date, snapshot.date, 1))
     return spans[::-1]
+
+
+def _newest_calibration(context: SiteContext, device: str) -> tuple[str, list[Row]]:
+    """The newest run that calibrated the plugin of ``device``, and what a product, a copy and a launch took.
+
+    Both are empty where none did.
+    """
+    names = {device, plugin_of(device)}
+    for info in context.runs:
+        rows = [row for row in context.calibrations.get(info.run_id, ()) if row["device"] in names]
+        if rows:
+            return info.run_id, rows
+    return "", []

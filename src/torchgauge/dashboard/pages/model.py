@@ -125,7 +125,6 @@ class _Site:
             environment=self.environment_link(device, environment),
             machine=machine_of(self.described.identity(device, environment) or {}),
             last_pass=last,
-            last_pass_environment=last.environment_id if last else "",
             difference=self.difference(device, newest, last.environment_id) if last else "",
         )
 

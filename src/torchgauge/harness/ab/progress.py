@@ -56,6 +56,17 @@ class AbProgress(LiveLines):
         self.say(line)
 
 
+class VerboseAbProgress(AbProgress):
+    """What ``-v`` shows: the lines of :class:`AbProgress`, with each phase of either side as it begins."""
+
+    @ends_no_case
+    def event(self, pair: Pair, side: Side, event: dict[str, Any]) -> None:
+        """Say which phase of which side begins."""
+        super().event(pair, side, event)
+        if event["ev"] == "phase":
+            self.say(f"  {self.doing}, after {self.elapsed_s:.1f} s")
+
+
 def _so_far(interim: MetricVerdict | None) -> str:
     """``speed-up 1.012x [1.004, 1.020] after 4 launches``."""
     if interim is None or interim.ratio is None:

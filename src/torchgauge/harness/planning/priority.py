@@ -40,13 +40,12 @@ _PREFIXES = frozenset({"hf", "timm"})
 class Choice:
     """Groups by value, the most valuable first: those that are expected to fit, and those that are left.
 
-    ``chosen_s`` and ``left_s`` are what they are expected to take, in seconds.
+    ``chosen_s`` is what those that fit are expected to take, in seconds.
     """
 
     chosen: tuple[Group, ...]
     left: tuple[Group, ...]
     chosen_s: float
-    left_s: float
 
 
 @dataclass(frozen=True)
@@ -126,9 +125,4 @@ def choose(groups: Sequence[Group], priority: Priority, forecast: Forecast, seco
         work = groups[number].workload
         families[work.suite, family(work.model), work.mode] += 1
         suites[work.suite, work.mode, work.dtype] += 1
-    return Choice(
-        tuple(groups[number] for number in chosen),
-        tuple(groups[number] for number in left),
-        spent,
-        sum(cost[number] for number in left),
-    )
+    return Choice(tuple(groups[number] for number in chosen), tuple(groups[number] for number in left), spent)

@@ -47,7 +47,5 @@ class FullDisks:
     @property
     def said(self) -> str:
         """The full disks of the last looks in words; empty where there were none."""
-        full: dict[int, str] = {}
-        for found in self._seen:
-            full.update(found)
+        full = {device: words for found in self._seen for device, words in found.items()}
         return ", ".join(full.values())

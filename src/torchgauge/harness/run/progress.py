@@ -10,6 +10,7 @@ from torchgauge.counted import counted
 from torchgauge.harness.pool.watch import TIMED
 from torchgauge.harness.run.case_line import LEAST_REASON, LINE, Naming, case_line
 from torchgauge.harness.run.live_lines import LiveLines, ends_no_case
+from torchgauge.harness.run.summary import result_lines
 from torchgauge.harness.run.time_left import TimeLeft
 from torchgauge.records import ATTEMPTED, Group, Modifier, Plan, Result, Status, Subject
 from torchgauge.records.placement import placement_of
@@ -132,6 +133,25 @@ class Progress(LiveLines):
         if self.budget_s is not None:
             seconds = min(seconds, max(0.0, self.budget_s - self.elapsed_s))
         return f"about {units.rough_duration(seconds)} left"
+
+
+class VerboseProgress(Progress):
+    """What ``-v`` shows: the lines of :class:`Progress`, each phase as it begins and all that a row holds."""
+
+    @ends_no_case
+    def event(self, group: Group, event: dict[str, Any]) -> None:
+        """Say which phase of which case begins."""
+        super().event(group, event)
+        if event["ev"] == "phase":
+            self.say(f"  {self.doing}, after {self.elapsed_s:.1f} s")
+
+    @ends_no_case
+    def results(self, results: Sequence[Result], report: RunReport) -> None:
+        """Say all that the rows of a group hold."""
+        super().results(results, report)
+        for result in results:
+            for line in result_lines(result):
+                self.say(f"  {line}")
 
 
 def _eager(result: Result, results: Sequence[Result]) -> Result | None:

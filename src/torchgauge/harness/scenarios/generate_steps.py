@@ -20,12 +20,11 @@ import torch
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.scenarios.scenario import Subject
-from torchgauge.harness.scenarios.token_quality import quality
 from torchgauge.harness.scenarios.token_times import Times, streamed, timed
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.roofline import copy_bandwidth
 from torchgauge.harness.worker.series import Series
-from torchgauge.records import Measurement
+from torchgauge.records import Measurement, absent
 from torchgauge.suites.capabilities import GENERATE
 from torchgauge.suites.outputs import observe as to_host
 
@@ -35,6 +34,8 @@ GLANCE = 16
 """Tokens that are profiled: a profile of thousands takes gigabytes."""
 FORCED = 64
 """Tokens of a text over which logits are compared, at most."""
+_QUALITY = ("top1_agreement", "kl_divergence", "perplexity", "perplexity_ratio")
+"""How near the logits over a given text are to the reference's, in terms that people compare models by."""
 
 
 class Decoder(Protocol):
@@ -195,7 +196,7 @@ def details(series: Series, session: DeviceSession) -> list[Measurement]:
         *gaps,
         copy_bandwidth(session, read),
         single("cache_size", float(decoder.cache_bytes), "keys and values of all layers"),
-        *quality(logits, getattr(subject.built.abilities[GENERATE], "truth", None), text),
+        *_quality(logits, getattr(subject.built.abilities[GENERATE], "truth", None), text),
     ]
 
 
@@ -226,3 +227,21 @@ def _exact(subject: Subject) -> bool:
     """Whether greedy ids are the mathematics and not the rounding: two right runs in bfloat16 part soon."""
     dtype = next(subject.module.parameters()).dtype
     return subject.autocast is None and dtype == torch.float32
+
+
+def _quality(logits: Any, truth: Any, text: Any) -> list[Measurement]:
+    """Agreement of ``logits`` (batch, places, vocabulary) with ``truth``, over the ``text``.
+
+    The last place foretells nothing that is in the text: it has no perplexity.
+    """
+    if truth is None:
+        return [absent(name, "results were not checked: the reference is missing") for name in _QUALITY]
+    found, right = (torch.log_softmax(each.cpu().double(), -1) for each in (logits, truth))
+    agreed = (found.argmax(-1) == right.argmax(-1)).double().mean()
+    divergence = (right.exp() * (right - found)).sum(-1).mean().clamp(min=0.0)
+    places = logits.shape[1] - 1
+    follows = text[:, text.shape[1] - places :, None].cpu()
+    mine, theirs = (-each[:, :-1].gather(-1, follows).mean() for each in (found, right))
+    told = f"{right.shape[0] * right.shape[1]} tokens of the built-in text, against {truth.dtype} on the host"
+    values = (agreed, divergence, mine.exp(), (mine - theirs).exp())
+    return [single(name, float(value), told) for name, value in zip(_QUALITY, values, strict=True)]
