@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -61,24 +61,23 @@ class Outlook:
     @property
     def launch_s(self) -> float | None:
         """Seconds of one launch of all pairs; None where that of one pair is not known."""
-        known = [each.launch_s for each in self.pairs if each.launch_s is not None]
-        return sum(known) if known and len(known) == len(self.pairs) else None
+        return self._total(lambda _: 1)
 
     @property
     def likely_s(self) -> float | None:
         """Seconds until each pair is decided, or at its last launch, where nothing changed."""
-        parts = [
-            each.launch_s * (each.deciding or each.launches)
-            for each in self.pairs
-            if each.launch_s is not None and each.launches
-        ]
-        return sum(parts) if parts and len(parts) == len(self.pairs) else None
+        return self._total(lambda each: each.launches and (each.deciding or each.launches))
 
     @property
     def longest_s(self) -> float | None:
         """Seconds of all launches that may be."""
-        parts = [each.launch_s * each.launches for each in self.pairs if each.launch_s and each.launches]
-        return sum(parts) if parts and len(parts) == len(self.pairs) else None
+        return self._total(lambda each: each.launches)
+
+    def _total(self, launches: Callable[[PairOutlook], int | None]) -> float | None:
+        """Seconds of the ``launches`` of all pairs; None where one has none, or an unknown time."""
+        counts = [(each.launch_s, launches(each)) for each in self.pairs]
+        known = [seconds * count for seconds, count in counts if seconds is not None and count]
+        return sum(known) if known and len(known) == len(counts) else None
 
 
 def outlook(plan: ComparisonPlan, policy: Policy, store: Store | None, max_time_s: float | None) -> Outlook:
