@@ -51,7 +51,9 @@ def command(**options: Any) -> None:
     if options["out"] is None:
         click.echo(text, nl=False)
     else:
-        _write(Path(options["out"]), text)
+        from torchgauge.results.reports.publisher import write_text
+
+        write_text(Path(options["out"]), text)
     if options["out"] is not None or options["form"] != "text":
         asides(table.notes, table.gaps)
     sys.exit(3 if table.gaps else 0)
@@ -81,15 +83,3 @@ def _rendered(table: Table, options: dict[str, Any]) -> str:
         return text.json_of(table, differing=differing)
     render = text.markdown_of if options["form"] == "markdown" else text.terminal_of
     return render(table, differing=differing, expand=expand)
-
-
-def _write(target: Path, text: str) -> None:
-    """Put ``text`` at ``target``, whole or not at all."""
-    from torchgauge.errors import UsageError
-    from torchgauge.results.atomic_file import write_atomically
-
-    if target.is_dir() or not target.parent.is_dir():
-        raise UsageError(
-            f"{target} cannot be written: it is a folder, or its folder is missing", hint="--out FILE"
-        )
-    write_atomically(target, text.encode())

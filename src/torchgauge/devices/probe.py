@@ -20,7 +20,7 @@ from typing import Any
 from torchgauge.devices.availability import Availability
 from torchgauge.devices.declared_variables import declared_variables
 from torchgauge.devices.probe_questions import DONE, EXIT_S, QUESTION, Watched
-from torchgauge.processes.kept_process import KeptProcess, scratch
+from torchgauge.processes.kept_process import scratch, start_apart
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import RecordError, from_plain
@@ -252,14 +252,7 @@ def spawn(
     """
     with output.open("wb") as sink:
         returncode: int | None
-        child = KeptProcess(
-            command,
-            variables,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        child = start_apart(command, variables, sink)
         try:
             returncode = watched.wait(child, timeout) if watched is not None else child.wait(timeout)
         except subprocess.TimeoutExpired:

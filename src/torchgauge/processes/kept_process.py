@@ -160,6 +160,21 @@ def _runs(pid: int) -> bool:
         return False
 
 
+def start_apart(command: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> KeptProcess:
+    """Start ``command`` apart from our terminal, with nothing to read; what it prints goes to ``output``.
+
+    Raises as :class:`KeptProcess`.
+    """
+    return KeptProcess(
+        command,
+        environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
 def run(
     command: Sequence[str],
     environment: Mapping[str, str],

@@ -12,10 +12,11 @@ import re
 import sys
 import warnings
 from dataclasses import replace
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from torchgauge.devices.installed import versions
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
@@ -175,22 +176,12 @@ def _builder(item: CensusItem) -> Any:
     return resolve(item.builder)
 
 
-def _versions(packages: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
 def main(arguments: list[str]) -> int:
     """Do the job in the file that is named."""
     job = from_plain(CensusJob, json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
     warnings.simplefilter("ignore")
     with open(job.report, "a", encoding="utf-8") as report:  # noqa: PTH123  a line at a time, flushed
-        report.write(json.dumps({"ev": lines.VERSIONS, "versions": _versions(job.packages)}) + "\n")
+        report.write(json.dumps({"ev": lines.VERSIONS, "versions": versions(job.packages)}) + "\n")
         try:
             recording = Recording(job, report)
         except Exception as error:  # noqa: BLE001  the device is lost or broken, not the model

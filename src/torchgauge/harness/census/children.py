@@ -7,7 +7,6 @@ dies or passes its deadline, the recording that it was at gets a problem and a n
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
 from torchgauge.harness.events import EventReader, Kinds
 from torchgauge.harness.interpreter.staging import environment_for, tree_for
-from torchgauge.processes.kept_process import KeptProcess, scratch
+from torchgauge.processes.kept_process import scratch, start_apart
 from torchgauge.processes.known_secrets import last_line
 from torchgauge.processes.passed_variables import passed
 from torchgauge.processes.python_command import python_command
@@ -98,14 +97,7 @@ def _one_child(
     """
     log, reader = files / "output", _Reader(files / "report.jsonl")
     with log.open("wb") as sink:
-        child = KeptProcess(
-            command,
-            environment,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        child = start_apart(command, environment, sink)
     try:
         while True:
             ended = child.poll() is not None

@@ -14,6 +14,18 @@ from torchgauge.results.reports.run_report import RunReport
 Report = ComparisonReport | RunReport
 
 
+def write_text(target: Path, text: str) -> None:
+    """Put ``text`` at ``target``, whole or not at all.
+
+    Raises :class:`UsageError` where its folder does not exist or it is one.
+    """
+    if target.is_dir() or not target.parent.is_dir():
+        raise UsageError(
+            f"{target} cannot be written: it is a folder, or its folder is missing", hint="--out FILE"
+        )
+    write_atomically(target, text.encode())
+
+
 @dataclass(frozen=True)
 class Publisher:
     """A form of reports: ``render`` makes text of one."""
@@ -26,8 +38,4 @@ class Publisher:
 
         Raises :class:`UsageError` where its folder does not exist or it is one.
         """
-        if target.is_dir() or not target.parent.is_dir():
-            raise UsageError(
-                f"{target} cannot be written: it is a folder, or its folder is missing", hint="--out FILE"
-            )
-        write_atomically(target, self.render(report).encode())
+        write_text(target, self.render(report))
