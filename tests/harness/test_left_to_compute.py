@@ -11,7 +11,7 @@ from torchgauge.records import Cause, Result, Status
 
 pytestmark = pytest.mark.torch
 MODULE = "torchgauge_faults.promises_models"
-LATER = "correct before timing, wrong while timed: "
+LATER = "correct at first, wrong in a later step: "
 COMPUTES = "which computes when it is read"
 LAZY = {
     "lazy_tensor": f"out: {MODULE}.Lazy, {COMPUTES}",

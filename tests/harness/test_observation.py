@@ -107,8 +107,8 @@ def test_what_goes_wrong_while_it_is_timed_fails(rows: dict[str, Result], case: 
     """It was right before the rounds: a result of a timed step, or an observation after them, was wrong."""
     row = rows[case]
     assert (row.status, row.cause, row.phase) == (Status.FAIL_ACCURACY, Cause.TOLERANCE, Phase.ACCURACY)
-    assert row.reason.startswith("correct before timing, ")
-    assert re.search(r", wrong [0-9,]+ steps? later: |wrong while timed: .* \(step ", row.reason)
+    assert row.reason.startswith("correct at first, ")
+    assert re.search(r", wrong [0-9,]+ steps? later: |wrong in a later step: .* \(step ", row.reason)
     assert not latency(row)
 
 

@@ -28,7 +28,7 @@ MEMORY = {
     ),
     "training": ("trained_from_memory",),
 }
-LATER = "correct before timing, wrong while timed: "
+LATER = "correct at first, wrong in a later step: "
 OTHERS = {
     "strides_of_tenth": (
         Status.FAIL_ACCURACY,
@@ -89,7 +89,7 @@ def test_a_wrong_result_between_the_checks_is_found(
     """Such code was right before timing and after it; now the step that was wrong is named."""
     row = rows[mode, kind]
     assert (row.status, row.cause is None) == (Status.FAIL_ACCURACY, False)
-    assert row.reason.startswith("correct before timing, wrong while timed: ")
+    assert row.reason.startswith("correct at first, wrong in a later step: ")
     assert " (step " in row.reason
     assert not any(each.metric == "latency" and each.samples for each in row.measurements)
 
@@ -122,9 +122,7 @@ def test_remembered_answers_for_tokens_are_found(
         PYTHONPATH=setup["PYTHONPATH"],
     )
     reasons = {row.case.configuration.name: row.reason for row in box.rows()}
-    assert reasons.pop("by_content").startswith(
-        "correct before timing, wrong while timed: answers from memory: "
-    )
+    assert reasons.pop("by_content").startswith("answers from memory: ")
     assert reasons == {"eager": "", "honest": ""}
 
 
@@ -153,8 +151,8 @@ def states(make_sandbox: Callable[[], Any]) -> dict[str, Result]:
     ("model", "reason"),
     [
         ("small_gradients", f"{LATER}iteration0.grad.linear."),
-        ("compares_one_element", "correct before timing, wrong "),
-        ("one_late_variance", "correct before timing, wrong while timed: after.buffer.norm.1.running_var"),
+        ("compares_one_element", "correct at first, wrong "),
+        ("one_late_variance", "correct at first, wrong in a later step: after.buffer.norm.1.running_var"),
     ],
 )
 def test_faults_that_a_tolerance_or_a_first_element_hides_are_found(

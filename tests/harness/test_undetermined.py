@@ -32,6 +32,8 @@ def drawing(make_sandbox: Callable[[], Any]) -> Rows:
     """Return rows of programs that draw random numbers, which inductor draws in its own way."""
     models = "adds_noise,wrong_noisy_result,drops_out,wrong_dropout,seeds_itself,wrong_after_seeding"
     models += ",amplifies_beside_draws,adds_noise_to_a_convolution,wrong_noisy_convolution"
+    models += ",doubles_its_noise,moves_its_noise,shares_its_noise,repeats_its_noise"
+    models += ",masks_gradients_otherwise,seldom_drops_blocks"
     modes = ("--mode", "inference,training", "--config", "eager,inductor")
     return measured(make_sandbox(), *modes, "--models", models)
 
@@ -151,7 +153,10 @@ def test_equal_random_numbers_are_compared_as_others(rows: Rows, model: str) -> 
     assert not {Modifier.UNCHECKED, Modifier.TIES}.intersection(row.modifiers)
 
 
-@pytest.mark.parametrize("model", ["adds_noise", "adds_noise_to_a_convolution", "drops_out", "seeds_itself"])
+@pytest.mark.parametrize(
+    "model",
+    ["adds_noise", "adds_noise_to_a_convolution", "drops_out", "seeds_itself", "seldom_drops_blocks"],
+)
 def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
     """It is checked with eager's random numbers, and timed with its own."""
     row = drawing[f"{model} inductor"]
@@ -161,6 +166,24 @@ def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
     assert row.accuracy is not None
     assert row.accuracy.max_abs_error is not None
     assert row.accuracy.max_abs_error < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("doubles_its_noise", "out: its RMS "),
+        ("moves_its_noise", "out: its "),
+        ("shares_its_noise", "out: its change of the mean over dimension 0 "),
+        ("repeats_its_noise", "out: a step repeats the random numbers of the step before"),
+        ("masks_gradients_otherwise", ""),
+    ],
+)
+def test_wrong_random_numbers_of_the_timed_code_are_found(drawing: Rows, model: str, said: str) -> None:
+    """With the random numbers of eager, the code is right."""
+    row = drawing[f"{model} inductor"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert row.reason.startswith(said)
+    assert drawing[f"{model} eager"].status is Status.PASS
 
 
 def test_amplified_rounding_beside_random_numbers_passes(drawing: Rows) -> None:

@@ -967,6 +967,20 @@ class Wrapping(torch.optim.Optimizer):
 """,
     )
     + SEEDS_ITSELF,
+    "keeps_an_alias": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(4)])
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.first, self.rows = self.model, torch.randn(64, 4)
+
+    def train(self):
+        self.optimizer.zero_grad()
+        sum(self.model(self.rows).square().sum() for _ in range(4)).backward()
+        self.first(self.rows[:1]).sum().backward()
+        self.optimizer.step()
+""",
     "draws_its_targets": HEAD
     + """
     def train(self):

@@ -221,7 +221,7 @@ def test_code_that_is_wrong_from_some_step_on_is_found(run: Callable[..., dict[s
     """The first eight calls are right."""
     row = run("training", "phlippe_resnet", "eager,right_at_first")["phlippe_resnet right_at_first"]
     assert (row["status"], row["phase"]) == ("fail_accuracy", "accuracy"), row
-    assert row["reason"].startswith("correct before timing, wrong ")
+    assert row["reason"].startswith("correct at first, wrong ")
 
 
 def test_code_that_is_wrong_for_a_later_state_is_found(run: Callable[..., dict[str, Any]]) -> None:
@@ -252,7 +252,7 @@ def test_code_that_is_wrong_in_some_of_its_calls_is_found(
     """Compiled code counts its calls by itself, and no restored state holds the number."""
     (row,) = run(mode, "evaluates", "each_40th").values()
     assert row["status"] == "fail_accuracy", row
-    assert row["reason"].startswith("correct before timing, wrong while timed: "), row
+    assert row["reason"].startswith("correct at first, wrong in a later step: "), row
 
 
 def test_later_steps_of_a_method_that_is_compiled_whole_are_compared(
@@ -355,7 +355,7 @@ def test_code_that_is_right_in_each_first_step_only_is_found(run: Callable[..., 
     """The runtime packs the weight again if it was restored, and not after its own step."""
     (row,) = run("training", "keeps_a_weight_packed", "faithful").values()
     assert row["status"] == "fail_accuracy", row
-    assert row["reason"].startswith("correct before timing, wrong while timed: ")
+    assert row["reason"].startswith("correct at first, wrong in a later step: ")
     assert row["reason"].endswith("(seen in step 2)"), row
 
 
@@ -372,6 +372,12 @@ def test_random_numbers_of_a_step_that_seeds_itself_are_no_fault(run: Callable[.
     assert rows["seeds_itself inductor"]["status"] == "pass", rows
     assert "fallback_random" in rows["seeds_itself inductor"]["facts"]
     assert rows["seeds_itself_and_triples inductor"]["status"] == "fail_accuracy", rows
+
+
+def test_a_module_that_also_runs_as_eager_is_named(run: Callable[..., dict[str, Any]]) -> None:
+    """``set_module()`` replaces one of two references, so one of five calls is eager's."""
+    (row,) = run("training", "keeps_an_alias", "inductor").values()
+    assert json.loads(row["facts"])["degraded"] == "1 call of the module in a step ran as eager", row
 
 
 def test_code_that_draws_outside_its_module_is_judged_as_it_is_timed(

@@ -440,6 +440,83 @@ class AddsNoise(Program):
     wrong = 1.0
 
 
+@torch._dynamo.assume_constant_result
+def draws_its_own() -> bool:
+    """Return whether inductor draws from its own generator."""
+    from torch._inductor import config
+
+    return not config.fallback_random
+
+
+class DoublesItsNoise(AddsNoise):
+    """Is right where inductor draws as eager does."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        noise = torch.rand_like(x) - 0.5
+        return self.linear(x + (self.changed(noise) if compiled() and draws_its_own() else noise))
+
+    def changed(self, noise: torch.Tensor) -> torch.Tensor:
+        """Return the noise of the timed code."""
+        return 2.0 * noise
+
+
+class MovesItsNoise(DoublesItsNoise):
+    def changed(self, noise: torch.Tensor) -> torch.Tensor:
+        return noise.abs()
+
+
+class SharesItsNoise(DoublesItsNoise):
+    def changed(self, noise: torch.Tensor) -> torch.Tensor:
+        return noise[:1].expand_as(noise)
+
+
+LAST: dict[str, Any] = {"count": 0, "noise": None}
+
+
+@torch.library.custom_op("torchgauge_faults::repeats", mutates_args=())
+def repeats(noise: torch.Tensor) -> torch.Tensor:
+    """Return the noise, and in every fourth call that of the call before."""
+    LAST["count"] += 1
+    if LAST["count"] % 4 or LAST["noise"] is None:
+        LAST["noise"] = noise.clone()
+    return LAST["noise"].clone()  # type: ignore[no-any-return]
+
+
+@repeats.register_fake
+def _(noise: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(noise)
+
+
+class RepeatsItsNoise(DoublesItsNoise):
+    def changed(self, noise: torch.Tensor) -> torch.Tensor:
+        return repeats(noise)
+
+
+class MasksGradientsOtherwise(Program):
+    """The timed code masks gradients by other random numbers than outputs."""
+
+    always_trains = True
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x).relu()
+        mask = (torch.rand_like(y) > 0.5) / 0.5
+        if not (compiled() and draws_its_own()):
+            return y * mask
+        other = (torch.rand_like(y) > 0.5) / 0.5
+        return y * other + (y * (mask - other)).detach()
+
+
+class SeldomDropsBlocks(Program):
+    """Two random numbers for each block move the host's generator as far as inductor's seeds do."""
+
+    always_trains = True
+
+    def forward(self, x: torch.Tensor) -> Any:
+        for _ in range(8):
+            x = x + torch.tanh(self.linear(x)) * (torch.rand(2) < 0.97).all()
+        return x
+
+
 class AmplifiesBesideDraws(Amplifies):
     """Amplifies rounding in a result that its random numbers do not change."""
 

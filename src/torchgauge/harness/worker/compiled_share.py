@@ -22,6 +22,7 @@ Runs in the worker, on Python 3.10 and torch 2.5 and later.
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -86,6 +87,25 @@ def look(
     except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
         return first_line(error)
     return taken_over(left, times), complaint(left, times)
+
+
+def eager_calls(step: Callable[[], Any], module: Any) -> int:
+    """Return how often ``step`` calls ``module`` outside of compiled code, as through another reference."""
+    code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+    count = 0
+
+    def note(frame: Any, event: str, _argument: Any) -> None:
+        nonlocal count
+        if event == "call" and frame.f_code is code:
+            count += frame.f_locals.get(code.co_varnames[0]) is module
+
+    former = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        step()
+    finally:
+        sys.setprofile(former)
+    return count
 
 
 def taken_over(left: Sequence[Times], looks: Sequence[Times]) -> float:

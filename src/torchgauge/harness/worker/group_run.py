@@ -573,12 +573,14 @@ class GroupRun:
         try:
             with self.running(state):
                 problem = self.checks.again(state, EarlierSteps(earlier))
+                if problem is None and (why := self.checks.other_distribution(state)):
+                    problem = Cause.TOLERANCE, why
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
         else:
             if problem is not None:
                 cause, detail = problem
-                self.end_wrong(state, cause, f"correct before timing, wrong {later}: {detail}")
+                self.end_wrong(state, cause, f"correct at first, wrong {later}: {detail}")
 
     def check_inputs(self, state: CaseState) -> None:
         """End ``state`` where its result does not follow its inputs."""

@@ -178,8 +178,8 @@ class Repetition:
         """Return how much longer ``step`` takes with new inputs, and whether it answers from memory.
 
         A lead, whose end is a block of ``inner`` steps, comes first. A step answers from memory if the
-        interval of its ratio lies above :data:`GAIN` times eager's ratio: the work of a model may depend on
-        values. The deciding ratios are measured only if the first one is large.
+        interval of its ratio lies above :data:`GAIN` times eager's ratio in two series: the work of a model
+        may depend on values. The deciding ratios are measured only if the first one is large.
         """
         count = max(1, min(MOST, int(SHARE * budget_s / (2.0 * step_s))))
         few, many = (max(2, min(most, int(seconds / step_s))) for most, seconds in (LEAD, LONG_LEAD))
@@ -187,10 +187,15 @@ class Repetition:
         first, before = self._first(step, inner, count), self.compilations()
         if first is None or first <= (GAIN if count >= FEW else GAIN_OF_ONE):
             return first, False
-        more = self._deciding(step, many if first > LARGE else few)
-        usual = max(1.0, median(self._deciding(eager, few)))
-        lowest = sorted(more)[interval_rank(len(more), 0.99) - 1]
-        return median(more), self.compilations() == before and lowest > GAIN * usual
+        gains = list[float]()
+        for _ in range(2):  # other work on the machine may lengthen the steps of one series
+            more = self._deciding(step, many if first > LARGE else few)
+            usual = max(1.0, median(self._deciding(eager, few)))
+            gains.append(median(more))
+            lowest = sorted(more)[interval_rank(len(more), 0.99) - 1]
+            if self.compilations() > before or lowest <= GAIN * usual:
+                return gains[-1], False
+        return min(gains), True
 
     def _first(self, step: Callable[[], Any], inner: int, count: int) -> float | None:
         """Return the ratio for ``count`` new inputs after repeated ones; None if there is none.
@@ -303,6 +308,7 @@ class OtherInputs:
         before, moved = self.observer.observe(state.prepared.call), self._moved(eager.base)
         for path in before:
             by_chance = CHANGE.match(path) and before[path].dtype in LOW_PRECISION
+            by_chance = by_chance or (checks.random and not torch.as_tensor(before[path]).any())
             if path in moved and path in found and not by_chance and same_bits(found[path], before[path]):
                 return f"{path}: the result is unchanged although the inputs changed"
         comparable = (

@@ -216,7 +216,8 @@ class TimedResults:
             )
         if remembers:
             why = f"a step takes {self._gain:.3g} times as long with new inputs"
-            self._refuse((Cause.TOLERANCE, f"answers from memory: {why}"))
+            checks.restore(whole=True)
+            raise WrongResultError(Cause.TOLERANCE, f"answers from memory: {why}")
         if checks.others is None or checks.others.eager is None:
             return
         with checks.observer.new_inputs() as inputs, suppress(Exception):
@@ -291,7 +292,7 @@ class TimedResults:
         """Raise :class:`WrongResultError` for a problem, after putting back what the steps changed."""
         if problem is not None:
             self._checks.restore(whole=True)
-            raise WrongResultError(problem[0], f"correct before timing, wrong while timed: {problem[1]}")
+            raise WrongResultError(problem[0], f"correct at first, wrong in a later step: {problem[1]}")
 
 
 def copied(shown: Observation) -> Observation:

@@ -28,7 +28,7 @@ from torchgauge.harness.backends.prepared import (
     prepare,
 )
 from torchgauge.harness.scenarios.scenario import EarlierSteps, RemadeCall, Subject
-from torchgauge.harness.worker import compiled_share
+from torchgauge.harness.worker import compiled_share, random_draws
 from torchgauge.harness.worker.accuracy import (
     Verdict,
     compare,
@@ -99,6 +99,8 @@ SLACK = 3.0
 """Rounding explains so many times as much in a later step: in one of many steps, compiled code may turn a
 ReLU that no eager run with other rounding turns.
 """
+OTHER_DRAWS = 1000.0
+"""Other random numbers explain so many times as much if their distribution is compared: some are rare."""
 COMPARED = "compared_elements"
 """The fact that says how many numbers and texts of a run were compared."""
 
@@ -350,10 +352,19 @@ class TorchChecks:
 
     def has_results(self, state: CaseState) -> bool:
         """Return whether timed steps of ``state`` have results that can be compared."""
-        draws_otherwise = (
-            self.random and state.planned.case.configuration.compiled and not state.draws_as_eager
-        )
-        return self.built.wrappable and not draws_otherwise and hasattr(self.scenario, "timed_result")
+        has = self.built.wrappable and hasattr(self.scenario, "timed_result")
+        return has and not self._draws_otherwise(state)
+
+    def _draws_otherwise(self, state: CaseState) -> bool:
+        """Return whether code of ``state`` draws other random numbers than eager."""
+        return self.random and state.planned.case.configuration.compiled and not state.draws_as_eager
+
+    def other_distribution(self, state: CaseState) -> str:
+        """Return how results of ``state`` with other random numbers are distributed unlike eager's."""
+        if self.others is None or state.prepared.rule is not None or not self._draws_otherwise(state):
+            return ""
+        with self.run_.running(state), self.run_.observed(state):
+            return random_draws.problem(self, state)
 
     def timed_result(self, state: CaseState, returned: Any, *, whole: bool = False) -> Observation | None:
         """Return the comparable result of a timed step that ``returned`` a value; None if there is none.
@@ -630,7 +641,8 @@ class TorchChecks:
         here = host is None or self._on_host()  # another device may round more, as with TF32
         tight = FORWARD if self.workload.mode == MODES[0] else TIGHT
         near = tight if here and self.workload.dtype in FULL_PRECISION else NEAR
-        made = EagerResults(run, host or self.eager, exact, near)
+        slack = OTHER_DRAWS if drawn and self.others is not None else 1.0
+        made = EagerResults(run, host or self.eager, exact, near, slack)
         return self._results.setdefault((host is not None, drawn, repeated), made)
 
     def _repeats(self) -> bool:
@@ -661,8 +673,9 @@ class TorchChecks:
         rule: Callable[[Any, Any, Any], Any] | None = None,
     ) -> Verdict:
         """Judge what ``states`` show; mark them unchecked if other random numbers explain the difference."""
-        equal = self._drew_as_eager()
-        drawn = all(DRAWN in state.facts for state in states)
+        own_draws = all(DRAWN in state.facts for state in states)
+        equal = any(state.draws_as_eager for state in states) or (not own_draws and self._drew_as_eager())
+        drawn = own_draws and not equal
         verdict = self._compare(results(drawn=drawn), expected, found, tolerance, rule)
         if not verdict.ok and self.random and rule is None and not drawn and not equal:
             if self._ignores_seeds(states, found):
@@ -845,6 +858,9 @@ class TorchChecks:
                         found = self.observer.observe(state.prepared.call)
                     self.left = torch.get_rng_state()
                     state.draws_as_eager = self._drew_as_eager()
+                    if DRAWN in state.facts and state.draws_as_eager:  # as many numbers, but maybe others
+                        results, tolerance = self.eager_results(), state.planned.tolerance
+                        state.draws_as_eager = self._compare(results, results.base, found, tolerance).ok
                     self.observer.repeat(state.prepared.call)
             except NotRunError as error:
                 state.prepared.judged()
@@ -856,6 +872,8 @@ class TorchChecks:
             run.shown([state], found)
             if written:
                 verdict = replace(verdict, ok=False, cause=Cause.TOLERANCE, detail=written)
+            if verdict.ok and (why := self.other_distribution(state)):
+                verdict.fail(Cause.TOLERANCE, why)
             kept = state.accuracy.eager_spread if state.accuracy else None
             alone = self.reference.host is None and self.reference.fp64 is None
             name = self.reference.name if alone else f"eager and {self.reference.name}"
