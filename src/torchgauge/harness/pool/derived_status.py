@@ -149,7 +149,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
     reason = f"the process ended with {how} and without a result, in phase {phase.value}"
     if ending.full and os.WEXITSTATUS(ending.status):  # it could not write its result, nor a traceback
         return Outcome(key, Status.INFRA, phase, Cause.DISK_FULL, f"{reason}; {ending.full}")
-    reason += _whose(planned, phase, ending)
+    reason += _whose(planned, phase, ending) + ("" if ending.status else ": as after sys.exit(0)")
     return Outcome(key, Status.CRASH, phase, Cause.EXIT, reason, _crash(how, phase))
 
 

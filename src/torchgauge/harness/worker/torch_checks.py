@@ -57,6 +57,7 @@ from torchgauge.harness.worker.memory_format import lay_out, watched
 from torchgauge.harness.worker.observer import AFTER, STATE, Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.process_settings import altered, compiler_settings, process_settings
+from torchgauge.harness.worker.random_draws import DRAWN
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.reference import DrawWatch, Reference, SeedWatch, float64_reference
 from torchgauge.harness.worker.roofline import declared
@@ -84,8 +85,6 @@ if TYPE_CHECKING:
 NOT_ASKED = "--no-accuracy turned the check off"
 KEPT_DTYPES = "kept_dtypes"
 """The fact that names the tensors which are not in the workload's dtype."""
-DRAWN = "random_numbers"
-"""The fact that says how a program that draws random numbers was checked."""
 NOT_COMPARABLE = "results are not compared: model and reference draw different random numbers"
 EXACT = 100.0
 """Factor by which two float64 runs must lie nearer than the tolerance; a larger difference is random."""
@@ -100,7 +99,7 @@ SLACK = 3.0
 ReLU that no eager run with other rounding turns.
 """
 OTHER_DRAWS = 1000.0
-"""Other random numbers explain so many times as much if their distribution is compared: some are rare."""
+"""Other seeds explain so many times as much if distributions are compared too: a draw may be rare."""
 COMPARED = "compared_elements"
 """The fact that says how many numbers and texts of a run were compared."""
 

@@ -49,7 +49,7 @@ def checkout() -> Path | None:
 def unavailable() -> Unavailable | None:
     """Why no model can be built; None where there is a checkout."""
     path = checkout()
-    hint = f"{FETCH}, or --torchbench PATH to a clone of {URL}"
+    hint = f"{FETCH}, or set {VARIABLE} to a clone of {URL}"
     if path is None:
         return Unavailable("there is no checkout of pytorch/benchmark", hint)
     missing = missing_parts(path)
