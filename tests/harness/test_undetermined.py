@@ -171,9 +171,9 @@ def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ("doubles_its_noise", "out: its RMS "),
+        ("doubles_its_noise", "out: its RMS, "),
         ("moves_its_noise", "out: its "),
-        ("shares_its_noise", "out: its change of the mean over dimension 0 "),
+        ("shares_its_noise", "out: its change of the mean over dimension 0, "),
         ("repeats_its_noise", "out: a step repeats the random numbers of the step before"),
         ("masks_gradients_otherwise", ""),
     ],

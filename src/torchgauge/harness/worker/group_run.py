@@ -573,8 +573,6 @@ class GroupRun:
         try:
             with self.running(state):
                 problem = self.checks.again(state, EarlierSteps(earlier))
-                if problem is None and (why := self.checks.other_distribution(state)):
-                    problem = Cause.TOLERANCE, why
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
         else:
@@ -583,7 +581,7 @@ class GroupRun:
                 self.end_wrong(state, cause, f"correct at first, wrong {later}: {detail}")
 
     def check_inputs(self, state: CaseState) -> None:
-        """End ``state`` where its result does not follow its inputs."""
+        """End ``state`` if its result is wrong for other inputs, or other random numbers."""
         if self.checks is None or not state.planned.case.configuration.compiled:
             return
         self.enter(Phase.ACCURACY, state)

@@ -358,11 +358,11 @@ class TorchChecks:
         """Return whether code of ``state`` draws other random numbers than eager."""
         return self.random and state.planned.case.configuration.compiled and not state.draws_as_eager
 
-    def other_distribution(self, state: CaseState) -> str:
+    def _other_distribution(self, state: CaseState) -> str:
         """Return how results of ``state`` with other random numbers are distributed unlike eager's."""
         if self.others is None or state.prepared.rule is not None or not self._draws_otherwise(state):
             return ""
-        with self.run_.running(state), self.run_.observed(state):
+        with self.run_.observed(state):
             return random_draws.problem(self, state)
 
     def timed_result(self, state: CaseState, returned: Any, *, whole: bool = False) -> Observation | None:
@@ -402,8 +402,8 @@ class TorchChecks:
         return {**kept_result, **left}
 
     def remembered(self, state: CaseState) -> str:
-        """Return the fault of the result of ``state`` for other inputs; empty if none is found."""
-        return self.others.problem(state) if self.others else ""
+        """Return what is wrong with ``state`` for other inputs or random numbers; empty if nothing is."""
+        return (self.others.problem(state) if self.others else "") or self._other_distribution(state)
 
     def restore(self, state: CaseState | None = None, *, whole: bool = False) -> None:
         """Restore the first state before the next steps, which are those of ``state``.
@@ -871,8 +871,9 @@ class TorchChecks:
             run.shown([state], found)
             if written:
                 verdict = replace(verdict, ok=False, cause=Cause.TOLERANCE, detail=written)
-            if verdict.ok and (why := self.other_distribution(state)):
-                verdict.fail(Cause.TOLERANCE, why)
+            with run.running(state):
+                if verdict.ok and (why := self._other_distribution(state)):
+                    verdict.fail(Cause.TOLERANCE, why)
             kept = state.accuracy.eager_spread if state.accuracy else None
             alone = self.reference.host is None and self.reference.fp64 is None
             name = self.reference.name if alone else f"eager and {self.reference.name}"
