@@ -34,7 +34,7 @@ LIMITS = {16: 8.0, 8: 15.0}
 
 A t distribution with one degree of freedom less exceeds it once in a million times.
 """
-MOST_S = 120.0
+MOST_S = 60.0
 """Seconds that the steps of eager and of compiled code may take at eager's speed."""
 SLIGHTLY = 0.02
 """Differences up to this share of a tensor's RMS are accepted: code may round otherwise."""
