@@ -116,7 +116,7 @@ class CompileStage:
         else:
             prepared.evidence.update(self._parts())
             prepared.judged = lambda: self._judged(prepared)
-            module = getattr(call, "_orig_mod", None)
+            module = getattr(call, "_orig_mod", None) if session.whole else None
             prepared.look = Look("compiled_share_unknown", partial(self._look, module))
         return prepared
 
