@@ -43,7 +43,7 @@ class EarlierSteps:
     The observation of compiled code takes these steps and sets ``start``, the state after them, unless
     ``start`` is set. Eager's observation begins from ``start``. With ``keeps_end``, the observation of
     compiled code sets ``end``, the state after the observed step. Observations with the seed ``nudge``
-    begin from weights that differ slightly from those of ``start``.
+    begin from weights that differ slightly from those of ``start``. ``place`` tells which step is observed.
     """
 
     count: int
@@ -52,6 +52,10 @@ class EarlierSteps:
     nudge: int = 0
     leader: Callable[..., Any] | None = None
     end: Any = None
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        self.place = self.place or f"step {self.count + 1}"
 
 
 @dataclass

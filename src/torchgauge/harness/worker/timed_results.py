@@ -198,8 +198,9 @@ class TimedResults:
             self.random += self.compared - before
             self._compare_contract(checks.recording(self._state), returned, number)
         elif self._blocks >= MIDDLE:
-            self._refuse(checks.again(self._state, EarlierSteps(number)))
+            self._refuse(checks.next_step(self._state, steps * self._blocks))
             self.compared += 1
+            self.random += checks.can_go_on(self._state)
         if self._blocks > 1:  # in the first block, eager repeats the steps of a program with state
             self._spent_s += time.perf_counter() - began
 

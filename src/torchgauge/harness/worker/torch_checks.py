@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from torchgauge.counted import counted
 from torchgauge.errors import NotRunError, UnobservableError
 from torchgauge.harness.backends.backend import Backend, backend_named, compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
@@ -193,10 +194,7 @@ class TorchChecks:
         compiled = state.planned.case.configuration.compiled
         repeated = not compiled and self.reference.host is None
         results = cache(partial(self.eager_results, on_host=not compiled, repeated=repeated))
-        needed = LATER * tensor_bytes(self.eager) + STEP_STATES * model_bytes(self.subject.module)
-        room = fits(needed, self.settings.memory_limit_bytes)
-        follows = earlier is not None and earlier.count and compiled and not self.built.wrappable and room
-        earlier = earlier if follows else None
+        earlier = earlier if earlier is not None and earlier.count and self.can_go_on(state) else None
         steps, least = getattr(self.scenario, "ITERATIONS", 1), 1
         if earlier:
             earlier.leader = self.with_call(state.prepared.call).call
@@ -217,13 +215,35 @@ class TorchChecks:
                     self.note_nonfinite(state, eager.base)
                     return None
                 if not earlier or self.repeats(eager, self.observer.observe()):
-                    step = f" (seen in step {earlier.count + 1})" if earlier else ""
+                    step = f" (seen in {earlier.place})" if earlier else ""
                     return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
             self.ended, self.observer.earlier = ended, None
         assert earlier is not None
         earlier.end = None
         return self.again(state)
+
+    def next_step(self, state: CaseState, count: int) -> tuple[Cause, str] | None:
+        """Return what is wrong with the step after ``count`` timed steps of ``state``.
+
+        If upstream steps its TorchBench model, compiled code and eager begin from the state that the timed
+        steps have left, and the next ones go on from the state after the observed step.
+        """
+        if self.observer is None or not self.can_go_on(state):
+            return self.again(state)
+        place = f"a step after {counted(count, 'timed step')}"
+        earlier = EarlierSteps(count, self.observer.present(), keeps_end=True, place=place)
+        start = earlier.start
+        problem = self.again(state, earlier)
+        (earlier.end or start).restore()
+        return problem
+
+    def can_go_on(self, state: CaseState) -> bool:
+        """Return whether the state after any step of ``state`` can be copied."""
+        if self.built.wrappable or not state.planned.case.configuration.compiled:
+            return False
+        needed = LATER * tensor_bytes(self.eager) + STEP_STATES * model_bytes(self.subject.module)
+        return fits(needed, self.settings.memory_limit_bytes)
 
     def unequal(
         self,

@@ -214,6 +214,10 @@ class Instance:
         self.withdraw()
         self.current = None
 
+    def present(self) -> StepState:
+        """Return a copy of the present state, from which a step can begin."""
+        return StepState(self)
+
     def withdraw(self) -> None:
         """Remove the attribute that :meth:`place` sets for a whole step: it is no state of the model."""
         replaced = self.current is not None and self.current is not self.module
@@ -274,6 +278,7 @@ class StepState:
     """The state of an instance after compiled steps, with gradients, from which a step can begin."""
 
     def __init__(self, instance: Instance) -> None:
+        self._instance = instance
         instance.withdraw()
         # steps may have replaced tensors and optimizers
         first = (*instance.snapshot.tensors.values(), *instance.snapshot.optimizers)
@@ -282,8 +287,12 @@ class StepState:
         self._gradients = [(one, one.grad.clone()) for one in leaves if one.grad is not None]
 
     def restore(self, nudge: int = 0) -> None:
-        """Restore the state; with the seed ``nudge``, multiply parameters by about 1 ± :data:`NUDGE`."""
+        """Restore the state, in which the next step places its module again.
+
+        With the seed ``nudge``, multiply parameters by about 1 ± :data:`NUDGE`.
+        """
         self._snapshot.restore()
+        self._instance.renew()
         for tensor, gradient in self._gradients:
             tensor.grad = gradient.clone()
         if nudge:
@@ -363,9 +372,9 @@ class InvokeSteps:
                 for _ in range(earlier.count):
                     step()
                 earlier.start = StepState(instance)
+                instance.renew()
             else:
                 earlier.start.restore(earlier.nudge)
-            instance.renew()
             former = instance.snapshot.values()
             subject = dataclasses.replace(subject, seed=subject.seed + earlier.count)
         seed_all(subject)
