@@ -856,6 +856,37 @@ class Wrapping(torch.optim.Optimizer):
         return torch.where(self.calls > 20, 3.0 * result, result) if compiled() else result
 """,
     ),
+    "is_slightly_wrong_from_a_step_on": LINEAR.format(
+        rate="0.001",
+        state='self.register_buffer("calls", torch.zeros(()))',
+        forward="""
+        self.calls.add_(1)
+        steeper = result + 0.05 * (result - result.detach())
+        return torch.where(self.calls > 3, steeper, result) if compiled() else result
+""",
+    ),
+    "stops_counting": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model, self.count = Counter(4, 3), torch.zeros(())
+        self.example_inputs = (torch.randn(2, 4), self.count)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)
+
+    def train(self):
+        self.optimizer.zero_grad()
+        output, self.count = self.model(self.example_inputs[0], self.count)
+        output.square().sum().backward()
+        self.optimizer.step()
+
+
+compiled = torch.compiler.is_compiling
+
+
+class Counter(torch.nn.Linear):
+    def forward(self, input, count):
+        return super().forward(input), (count + 1.0).clamp(max=110.0 if compiled() else 1e9)
+""",
     "is_wrong_in_each_37th_step": LINEAR.format(
         rate="0.001",
         state='self.register_buffer("calls", torch.zeros(()))',

@@ -119,10 +119,12 @@ def run(tmp_path_factory: pytest.TempPathFactory, fake_torchbench: Any) -> Calla
     named = folder / "compilers.yaml"
     named.write_text("configurations:\n" + "".join(ENTRY.format(name=name) for name in NAMES))
 
-    def rows(mode: str, models: str, configurations: str, **variables: str) -> dict[str, Any]:
+    def rows(
+        mode: str, models: str, configurations: str, seconds: str = "0.02", **variables: str
+    ) -> dict[str, Any]:
         store = folder / "-".join(["store", mode, models, configurations, *variables])
         words = ("--models", models, "--mode", mode, "--config", configurations, "--device", "cpu")
-        quick = ("--measure-seconds", "0.02", "--no-memory-probe", "--no-warm-compile", "--no-calibration")
+        quick = ("--measure-seconds", seconds, "--no-memory-probe", "--no-warm-compile", "--no-calibration")
         where = ("--torchbench", str(folder / "checkout"), "--store", str(store), "--config-file", str(named))
         command = [sys.executable, "-m", "torchgauge", "run", "torchbench", *words, *quick, *where, "--json"]
         environment = {**os.environ, "PYTHONPATH": str(package), **variables}
@@ -239,6 +241,7 @@ def test_code_that_is_wrong_from_a_step_on_that_no_block_reaches_is_found(
     """The state is restored before each block, whose steps are the first ones, and later steps are wrong."""
     wrong = {"is_wrong_from_a_late_step_on": "(seen in step 21)"}
     wrong["is_wrong_in_each_37th_step"] = "(seen in step 37)"
+    wrong["is_slightly_wrong_from_a_step_on"] = "(seen in step 4)"
     rows = run("training", ",".join(wrong), "faithful")
     assert_found(rows, wrong)
     ends = {name.split()[0]: row["reason"].rpartition(" (")[2] for name, row in rows.items()}
@@ -262,6 +265,14 @@ def test_later_steps_of_a_method_that_is_compiled_whole_are_compared(
     (row,) = run("training", "lennard_jones", "faithful").values()
     assert row["status"] == "pass", row
     assert json.loads(row["facts"])["timed_results"] > 1, row
+
+
+def test_code_that_is_wrong_only_in_timed_steps_is_found(run: Callable[..., dict[str, Any]]) -> None:
+    """A counter stops after the steps compared before warm-up; timed steps go on from block to block."""
+    (row,) = run("training", "stops_counting", "inductor", seconds="1").values()
+    assert row["status"] == "fail_accuracy", row
+    assert "state.written.count: " in row["reason"], row
+    assert row["reason"].endswith(" timed steps)"), row
 
 
 def assert_found(rows: dict[str, Any], wrong: dict[str, str]) -> None:

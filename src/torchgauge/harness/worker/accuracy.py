@@ -40,6 +40,7 @@ from torchgauge.harness.worker.rounding import EagerResults
 from torchgauge.records import Cause, Modifier, Tolerance
 from torchgauge.suites.outputs import as_reals, as_tensor, not_finite
 from torchgauge.suites.placing import named
+from torchgauge.suites.torchbench.step_state import WRITTEN
 
 SMALL_TENSOR = 1000
 LOOSE_TOLERANCE = 2e-2
@@ -140,7 +141,9 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
     judge = _Judge(verdict, tolerance, eager)
     if reference.keys() != result.keys():
         sides = {"eager": reference.keys() - result.keys(), "the result": result.keys() - reference.keys()}
-        odd = [f"{', '.join(sorted(paths)[:3])} (only in {side})" for side, paths in sides.items() if paths]
+        written = all(path.startswith(WRITTEN) for paths in sides.values() for path in paths)
+        only = "written only by" if written else "only in"
+        odd = [f"{', '.join(sorted(paths)[:3])} ({only} {side})" for side, paths in sides.items() if paths]
         verdict.fail(Cause.TOLERANCE, f"structure differs: {', '.join(odd)}")
         return verdict
     for path, value in reference.items():

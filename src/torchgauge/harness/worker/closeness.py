@@ -278,7 +278,7 @@ class Yardstick:
         limit = max(near * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind, 0.0), slight)
         if gap <= limit:
             return ""
-        distance = f"its RMS distance from eager is {gap:.2g}, above the limit of {limit:.2g}"
+        distance = f"its RMS distance from eager is {gap:.2g}, {gap / limit:.3g} times the limit"
         return f"{distance}; eager's RMS is {size:.2g}"
 
     def _grown(self, each: Closeness) -> str:

@@ -655,10 +655,10 @@ class TorchChecks:
         def exact() -> Observation | None:
             return None if self.random else self.reference.fp64
 
-        if earlier:
-            return EagerResults(run, self.observer.observe(), slack=SLACK)
-        here = host is None or self._on_host()  # another device may round more, as with TF32
         tight = FORWARD if self.workload.mode == MODES[0] else TIGHT
+        if earlier:
+            return EagerResults(run, self.observer.observe(), near=tight, slack=SLACK)
+        here = host is None or self._on_host()  # another device may round more, as with TF32
         near = tight if here and self.workload.dtype in FULL_PRECISION else NEAR
         slack = OTHER_DRAWS if drawn and self.others is not None else 1.0
         made = EagerResults(run, host or self.eager, exact, near, slack)
