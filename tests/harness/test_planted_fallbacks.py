@@ -45,10 +45,11 @@ EVIDENCE = {
     "planted-refused-operators": "of the step ran in compiled code",
     "planted-break-in-loop": "of the step ran in compiled code",
     "planted-recompile-limit": "hit config.recompile_limit (8)",
-    "planted-eager-on-recompile": "0% of the step ran in compiled code",
+    "planted-eager-on-recompile": "2 steps entered the code of aot_eager 1 time",
     "planted-switched-off": "captured no graph",
     "planted-forced-eager": "captured no graph",
-    "planted-suppressed-errors": "WON'T CONVERT",
+    "planted-suppressed-errors": "RuntimeError('this operator has no shape before it has run",
+    "planted-suppressed-nothing": "changed: dynamo.suppress_errors = True instead of False",
     "planted-cache-disabled": "the filled compile cache had no hit",
     "planted-autograd-uncaptured": "compiled autograd captured nothing",
     "planted-tuned-nothing": "max-autotune tuned nothing",
@@ -71,8 +72,9 @@ NOT_RUN = {
     "planted-disabled-model",
     "planted-switched-off",
     "planted-forced-eager",
+    "planted-eager-on-recompile",
 }
-"""Plants of which no step enters compiled code."""
+"""Plants of which some steps enter no compiled code."""
 
 
 @pytest.fixture(scope="module")

@@ -127,6 +127,21 @@ def test_an_exception_has_one_status(error, phase, status, cause) -> None:
 
 
 @pytest.mark.torch
+def test_the_reason_names_what_a_worker_of_a_loader_raised() -> None:
+    """PyTorch raises the worker's exception again, with its traceback in the message."""
+    from torch._utils import ExceptionWrapper
+
+    try:
+        {}["label"]
+    except KeyError:
+        wrapper = ExceptionWrapper(where="in DataLoader worker process 0")
+    with pytest.raises(KeyError) as raised:
+        wrapper.reraise()
+    outcome = outcome_of(raised.value, "case", Phase.BUILD, FakeSession(), Remedies())
+    assert outcome.reason == "KeyError: Caught KeyError in DataLoader worker process 0. KeyError: 'label'"
+
+
+@pytest.mark.torch
 def test_a_failure_of_the_judge_is_ours() -> None:
     """Neither the model nor an operator of the device is to blame."""
     import torch

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.harness.compile_cache import folder_name
+from torchgauge.harness.worker.failure import TRACEBACK
 from torchgauge.records import Configuration, Scalar
 
 _LIMIT = "hit config."
@@ -92,8 +93,8 @@ class FallbackWatch(logging.Handler):
             self._account = before
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the beginning of a warning that announces a fallback."""
-        text = " ".join(record.getMessage().split())[:300]
+        """Keep the beginning of a warning that announces a fallback, without a traceback."""
+        text = " ".join(TRACEBACK.sub("", record.getMessage()).split())[:400]
         if any(mark in text for mark in _FALLBACK_MARKS) and text not in self._account:
             self._account.append(text)
 

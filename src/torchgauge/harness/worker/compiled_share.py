@@ -24,6 +24,7 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -46,6 +47,8 @@ LOOKS, MOST_LOOKS = 3, 8
 Where it still does, so are both ways of a short step, up to the second number of times."""
 SHORT_S = 0.1
 """So is a step of fewer seconds: one interruption is most of it, and may make a share look larger as well."""
+WRAPPER = "_dynamo/eval_frame.py"
+"""The end of the name of the file through whose functions a compiled module calls its original."""
 GRAPH, MODEL = "torchgauge: compiled graph", "torchgauge: model"
 Times = dict[tuple[str, str, bool], list[int]]
 """Name and shapes of operators, and whether they run backward -> nanoseconds of each, in their order."""
@@ -90,14 +93,19 @@ def look(
 
 
 def eager_calls(step: Callable[[], Any], module: Any) -> int:
-    """Return how often ``step`` calls ``module`` outside of compiled code, as through another reference."""
+    """Return how often ``step`` calls ``module`` itself, as through another reference.
+
+    Dynamo may leave the frame of the compiled module to Python, and compile the functions that it calls.
+    """
     code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
     count = 0
 
     def note(frame: Any, event: str, _argument: Any) -> None:
         nonlocal count
         if event == "call" and frame.f_code is code:
-            count += frame.f_locals.get(code.co_varnames[0]) is module
+            callers = (each.f_code.co_filename for each, _ in traceback.walk_stack(frame.f_back))
+            itself = frame.f_locals.get(code.co_varnames[0]) is module
+            count += itself and not any(name.endswith(WRAPPER) for name in callers)
 
     former = sys.getprofile()
     sys.setprofile(note)

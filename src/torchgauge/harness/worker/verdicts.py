@@ -19,7 +19,7 @@ from torchgauge.errors import (
     note_on,
 )
 from torchgauge.harness.suspects import Remedies, Suspect, blamed
-from torchgauge.harness.worker.failure import describe
+from torchgauge.harness.worker.failure import TRACEBACK, describe
 from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Status, from_plain, to_json, to_plain
 from torchgauge.suites.lacking import absent_package, refusal
 
@@ -121,16 +121,18 @@ def conflict_reason(suspect: Suspect, error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """Return the message of ``error`` in at most 500 characters, after its type unless torchgauge raised it.
 
-    The message is the first line, plus the second if the first ends with a colon. If it is empty, the line of
-    code that raised is quoted. The last line of a failed command's captured stderr and an attached note
-    follow.
+    The message is the first line, plus the second if the first ends with a colon, or the exception if a
+    traceback follows. If it is empty, the line of code that raised is quoted. The last line of a failed
+    command's captured stderr and an attached note follow.
     """
     note = f" ({note_on(error)})" if note_on(error) else ""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
         message = error.in_a_line
     else:
-        first, *more = [line.strip() for line in str(error).splitlines() if line.strip()] or [_raising(error)]
-        message = " ".join([f"{type(error).__name__}:", first, *(more[:1] if first.endswith(":") else [])])
+        text, carried = TRACEBACK.subn("", str(error))
+        first, *more = [line.strip() for line in text.splitlines() if line.strip()] or [_raising(error)]
+        follows = carried or first.endswith(":")
+        message = " ".join([f"{type(error).__name__}:", first, *(more[:1] if follows else [])])
         stderr = getattr(error, "stderr", None)
         stderr = stderr.decode(errors="replace") if isinstance(stderr, bytes) else stderr
         if isinstance(stderr, str) and stderr.strip():

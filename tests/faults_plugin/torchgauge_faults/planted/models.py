@@ -64,7 +64,7 @@ _MODELS: dict[str, Callable[[], nn.Module]] = {
     "planted-switched-off": given_up.switched_off,
     "planted-forced-eager": given_up.forced_eager,
     "planted-suppressed-errors": lambda: Around(given_up.suppressed(given_up.untraceable())),
-    "clean-suppressed-nothing": lambda: Around(given_up.suppressed(plainly)),
+    "planted-suppressed-nothing": lambda: Around(given_up.suppressed(plainly)),
     "planted-cache-disabled": given_up.without_cache,
     "planted-autograd-uncaptured": given_up.Uncaptured,
     "planted-tuned-nothing": Around,
