@@ -103,3 +103,29 @@ def test_another_thread_and_python_inside_an_operator_are_no_graph() -> None:
     assert [each.name for each in compiled_share.outside(events)] == ["aten::gelu"]
     found = [each.name for each in compiled_share.outside(events, {"acme::layers"})]
     assert found == ["aten::linear", "aten::gelu"]
+
+
+def test_a_frame_that_dynamo_leaves_to_python_is_no_call_of_the_module_itself() -> None:
+    """Dynamo calls the loop of the module as it is, and compiles what breaks the graph in it."""
+    import torch
+
+    class Breaks(torch.nn.Linear):
+        def forward(self, rows: Any) -> Any:
+            places = (rows[:, 0] > -1e9).nonzero().flatten()
+            return super().forward(rows)[places]
+
+    class Loop(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList([Breaks(4, 4)])
+
+        def forward(self, rows: Any) -> Any:
+            for layer in self.layers:
+                rows = layer(rows)
+            return rows
+
+    module, rows = Loop(), torch.randn(2, 4)
+    compiled = torch.compile(module, backend="eager")
+    compiled(rows)
+    assert compiled_share.eager_calls(lambda: compiled(rows), module) == 0
+    assert compiled_share.eager_calls(lambda: (compiled(rows), module(rows[:1])), module) == 1
