@@ -183,7 +183,6 @@ def test_a_sign_that_rounding_decides_is_no_fault(run: Callable[..., dict[str, A
     """RMSprop divides a gradient of 1e-8 by its size, so elements of its momentum buffer are 10 or -10."""
     (row,) = run("training", "divides_gradients_by_their_size", "gradient_nudged").values()
     assert row["status"] == "pass", row
-    assert "momentum_buffer" not in json.loads(row["facts"]).get("rounded", "")
 
 
 def test_a_zero_gradient_that_parts_of_an_operator_round_more_is_no_fault(

@@ -236,7 +236,8 @@ class _Judge:
         if not passed or (outlier and (eager.each or eager.refute(path, expected, found))):
             at = f"{tolerance.absolute:g}"
             largest = f"{error:.3g}" if f"{error:.3g}" != at else f"{error:.6g}"
-            verdict.fail(Cause.TOLERANCE, f"{path}: largest error {largest} at tolerance {at}")
+            size = f"eager's largest value is {float(expected.abs().max()):.3g}"
+            verdict.fail(Cause.TOLERANCE, f"{path}: largest error {largest} at tolerance {at}; {size}")
         # no infinity, and no square beyond float64's range
         verdict.tensors += [near for near in parts if math.isfinite(near.eager + near.result)]
 
