@@ -656,10 +656,11 @@ class TorchChecks:
             return None if self.random else self.reference.fp64
 
         tight = FORWARD if self.workload.mode == MODES[0] else TIGHT
+        near = tight if self.workload.dtype in FULL_PRECISION else NEAR
         if earlier:
-            return EagerResults(run, self.observer.observe(), near=tight, slack=SLACK)
-        here = host is None or self._on_host()  # another device may round more, as with TF32
-        near = tight if here and self.workload.dtype in FULL_PRECISION else NEAR
+            return EagerResults(run, self.observer.observe(), near=near, slack=SLACK)
+        here = host is None or self._on_host()
+        near = near if here else NEAR  # another device may round more, as with TF32
         slack = OTHER_DRAWS if drawn and self.others is not None else 1.0
         made = EagerResults(run, host or self.eager, exact, near, slack)
         return self._results.setdefault((host is not None, drawn, repeated), made)
