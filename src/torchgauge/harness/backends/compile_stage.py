@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torchgauge.counted import counted
 from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import DEVICE_GRAPHS, INDUCTOR, Knobs
@@ -116,8 +114,7 @@ class CompileStage:
         else:
             prepared.evidence.update(self._parts())
             prepared.judged = lambda: self._judged(prepared)
-            module = getattr(call, "_orig_mod", None) if session.whole else None
-            prepared.look = Look("compiled_share_unknown", partial(self._look, module))
+            prepared.look = Look("compiled_share_unknown", self._look)
         return prepared
 
     def _starts_cold(self) -> bool:
@@ -184,17 +181,13 @@ class CompileStage:
         if self.count is not None:
             self.count(prepared)
 
-    def _look(self, module: Any, step: Step, eager_step: Step) -> tuple[dict[str, Scalar], str] | str:
-        """Return the compiled share of a step, or why it is unknown; ``module`` is what is compiled whole."""
+    def _look(self, step: Step, eager_step: Step) -> tuple[dict[str, Scalar], str] | str:
         from torchgauge.harness.worker import compiled_share
 
         found = compiled_share.look(step, eager_step, self.session.device)
         if isinstance(found, str):
             return found
         share, complaint = found
-        if not complaint and module is not None:
-            calls = compiled_share.eager_calls(step, module)
-            complaint = f"{counted(calls, 'call')} of the module in a step ran as eager" if calls else ""
         return {"compiled_share": round(share, 4)}, complaint
 
 

@@ -63,9 +63,7 @@ class BackendSession:
     timed, with an empty cache and the machine to itself (``alone``). A ``fresh`` process runs this case only,
     to find what no other one can tell. ``filled`` says that an earlier process of the case has left its code
     in ``cache``. ``stage`` is told by name what comes next of what may end the process, or never end. Where
-    the process has ``foreign`` compiled code, the compiler must not forget it. ``whole`` says that all calls
-    of the module in a step are to be compiled, as in the step of a TorchBench model; a generation runs its
-    prompt through eager.
+    the process has ``foreign`` compiled code, the compiler must not forget it.
     """
 
     device: DeviceSession
@@ -78,7 +76,6 @@ class BackendSession:
     alone: Callable[[], AbstractContextManager[Any]] = nullcontext
     stage: Callable[[str], None] = _silent
     foreign: bool = False
-    whole: bool = False
     called: bool = False
 
     def first_call(self, call: Callable[..., Any]) -> float:

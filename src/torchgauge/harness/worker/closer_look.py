@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchgauge.counted import counted
 from torchgauge.harness.worker import fallbacks, host_kernels
 from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Outcome, Phase, Status
@@ -79,7 +80,10 @@ class CloserLook:
         state.degraded += [found.text] if found.text else []
 
     def _take_own(self, state: CaseState) -> None:
-        """The look that the backend of ``state`` wants to be taken, if any."""
+        """The look that the backend of ``state`` wants to be taken, if any.
+
+        If upstream steps its TorchBench model, all calls of its module are to be compiled too.
+        """
         look, checks, made = state.prepared.look, self.run.checks, state.prepared
         if look is None:
             return
@@ -89,6 +93,13 @@ class CloserLook:
                 found = look.take(checks.model_step(state), checks.model_step())
             facts, text = ({look.unknown: found}, "") if isinstance(found, str) else found
             facts = {str(name): value for name, value in facts.items()}
+            own = not getattr(checks.built, "wrappable", True)
+            module = getattr(made.call, "_orig_mod", None) if own else None
+            if module is not None and not text:
+                from torchgauge.harness.worker import compiled_share
+
+                calls = compiled_share.eager_calls(checks.model_step(state), module)
+                text = f"{counted(calls, 'call')} of the module in a step ran as eager" if calls else ""
         except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
             facts, text = {look.unknown: first_line(error)}, ""
         del made.evidence[look.unknown]

@@ -239,7 +239,6 @@ class GroupRun:
             filled=job.filled,
             alone=self.timing_lock.held,
             stage=partial(self.events.stage, state.key),
-            whole=not getattr(checks.built, "wrappable", True),
         )
 
     # --- stages ------------------------------------------------------------------------------
