@@ -1012,6 +1012,18 @@ class Counter(torch.nn.Linear):
         self.first(self.rows[:1]).sum().backward()
         self.optimizer.step()
 """,
+    "scripts_its_loss": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.example_inputs = (torch.randn(8, 4),)
+        self.loss = torch.jit.script(torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Softplus()))
+
+    def train(self):
+        self.optimizer.zero_grad()
+        self.loss(self.model(*self.example_inputs)).sum().backward()
+        self.optimizer.step()
+""",
     "draws_its_targets": HEAD
     + """
     def train(self):

@@ -390,6 +390,13 @@ def test_a_module_that_also_runs_as_eager_is_named(run: Callable[..., dict[str, 
     assert json.loads(row["facts"])["degraded"] == "1 call of the module in a step ran as eager", row
 
 
+def test_a_step_with_a_scripted_module_is_compared(run: Callable[..., dict[str, Any]]) -> None:
+    """The tables of a scripted module have other methods than a dictionary."""
+    rows = run("training", "scripts_its_loss", "eager,faithful,tripled")
+    statuses = {name.split()[1]: row["status"] for name, row in rows.items()}
+    assert statuses == {"eager": "pass", "faithful": "pass", "tripled": "fail_accuracy"}, rows
+
+
 def test_code_that_draws_outside_its_module_is_judged_as_it_is_timed(
     run: Callable[..., dict[str, Any]],
 ) -> None:

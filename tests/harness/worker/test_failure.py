@@ -142,6 +142,19 @@ def test_the_reason_names_what_a_worker_of_a_loader_raised() -> None:
 
 
 @pytest.mark.torch
+def test_the_reason_names_what_a_scripted_module_raised() -> None:
+    """Its exception ends with the one of the operator, after the interpreter's traceback."""
+    import torch
+
+    with pytest.warns(DeprecationWarning):
+        module = torch.jit.script(torch.nn.Linear(4, 3))
+    with pytest.raises(RuntimeError) as raised:
+        module(torch.ones(1, 5))
+    outcome = outcome_of(raised.value, "case", Phase.BUILD, FakeSession(), Remedies())
+    assert "mat1 and mat2 shapes cannot be multiplied" in outcome.reason
+
+
+@pytest.mark.torch
 def test_a_failure_of_the_judge_is_ours() -> None:
     """Neither the model nor an operator of the device is to blame."""
     import torch

@@ -11,7 +11,7 @@ from torchgauge.records import Failure, digest
 from torchgauge.records.message_pattern import MESSAGE_LIMIT, normalise
 
 TRACEBACK_LIMIT = 12000
-TRACEBACK = re.compile(r"(Original )?Traceback \(most recent call last\):\n([ \t].*\n)*")
+TRACEBACK = re.compile(r"(Original )?Traceback [^(\n]*\(most recent call last\):\n([ \t].*\n)*")
 """A traceback in a message, up to the exception: a DataLoader adds that of its worker."""
 
 _MISSING_OP = (

@@ -578,7 +578,7 @@ class Snapshot:
             below = [pair for table in tables for pair in table.items()]
             below.extend(pair for pair in value.__dict__.items() if pair[0] not in _TORCHS)
             below.extend(_hooks("", value, _HOOKS))
-            self.buffers.update(joined(path, name) for name in value._buffers)
+            self.buffers.update(joined(path, name) for name, _ in value._buffers.items())
         below = [(joined(path, key), item) for key, item in below if not isinstance(item, ATOMS)]
         return below + self._of_class(type(value))
 
