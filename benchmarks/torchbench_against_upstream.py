@@ -91,8 +91,6 @@ SLOWER: dict[str, str] = {
     "pyhpc_* inference *": "upstream's float64 is cast to the case's dtype",
     # upstream compiles all of eval()
     "soft_actor_critic inference inductor": "compiled configurations compile its module",
-    # upstream's steps take longer as it trains: the first 1.04 s, the eighth 1.26 s
-    "squeezenet1_1 training inductor": "inputs and buffers are restored before each block of timed steps",
     # without dropout, attention runs another kernel; under inductor, a bare loop then takes 2.44 s
     "hf_DistilBert training *": "dropout is off",
 }
