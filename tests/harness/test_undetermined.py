@@ -32,7 +32,7 @@ def drawing(make_sandbox: Callable[[], Any]) -> Rows:
     """Return rows of programs that draw random numbers, which inductor draws in its own way."""
     models = "adds_noise,wrong_noisy_result,drops_out,wrong_dropout,seeds_itself,wrong_after_seeding"
     models += ",amplifies_beside_draws,adds_noise_to_a_convolution,wrong_noisy_convolution"
-    models += ",doubles_its_noise,moves_its_noise,shares_its_noise,repeats_its_noise"
+    models += ",doubles_its_noise,moves_its_noise,shares_its_noise,shares_its_mask,repeats_its_noise"
     models += ",masks_gradients_otherwise,seldom_drops_blocks"
     modes = ("--mode", "inference,training", "--config", "eager,inductor")
     return measured(make_sandbox(), *modes, "--models", models)
@@ -174,6 +174,7 @@ def test_random_numbers_of_inductor_pass(drawing: Rows, model: str) -> None:
         ("doubles_its_noise", "out: its RMS, "),
         ("moves_its_noise", "out: its "),
         ("shares_its_noise", "out: its change of the mean over dimension 0, "),
+        ("shares_its_mask", "out.1: its RMS distance from out.0, over 16 steps "),
         ("repeats_its_noise", "out: a step repeats the random numbers of the step before"),
         ("masks_gradients_otherwise", ""),
     ],

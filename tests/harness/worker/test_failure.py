@@ -146,7 +146,7 @@ def test_the_reason_names_what_a_scripted_module_raised() -> None:
     """Its exception ends with the one of the operator, after the interpreter's traceback."""
     import torch
 
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="torch.jit.script"):
         module = torch.jit.script(torch.nn.Linear(4, 3))
     with pytest.raises(RuntimeError) as raised:
         module(torch.ones(1, 5))

@@ -88,8 +88,13 @@ def _statistics(checks: TorchChecks, call: Callable[..., Any], count: int, later
         shown = to_host(step(), "out") | to_host(_gradients(checks), GRADIENT)
         tensors = {path: as_reals(leaf).double() for path, leaf in shown.items() if _is_inexact(leaf)}
         statistics: Statistics = {}
+        equal: dict[torch.Size, str] = {}
         for path, leaf in tensors.items():
             statistics |= _of_tensor(path, leaf)
+            if path.startswith("out"):  # two outputs may have one mask
+                first = equal.setdefault(leaf.shape, path)
+                if first != path:
+                    statistics[f"RMS distance from {first} {path}"] = _rms(leaf - tensors[first]).view(1)
             former = last.get(path)
             if former is not None and former.shape == leaf.shape:
                 statistics |= _of_change(path, leaf - former)
