@@ -1024,6 +1024,22 @@ class Counter(torch.nn.Linear):
         self.loss(self.model(*self.example_inputs)).sum().backward()
         self.optimizer.step()
 """,
+    "misses_labels": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.example_inputs, self.labels = (torch.randn(8, 4),), torch.randn(8, 3)
+        self.labels[::2] = float("nan")
+        self.array = self.labels.numpy().copy()
+        self.model.register_buffer("labels", self.labels.clone())
+
+    def train(self):
+        self.optimizer.zero_grad()
+        known = torch.from_numpy(self.array).isfinite()
+        output = self.model(*self.example_inputs)
+        (output - self.labels)[known].square().sum().backward()
+        self.optimizer.step()
+""",
     "draws_its_targets": HEAD
     + """
     def train(self):

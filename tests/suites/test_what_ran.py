@@ -390,6 +390,14 @@ def test_a_module_that_also_runs_as_eager_is_named(run: Callable[..., dict[str, 
     assert json.loads(row["facts"])["degraded"] == "1 call of the module in a step ran as eager", row
 
 
+def test_missing_values_that_no_step_writes_are_no_fault(run: Callable[..., dict[str, Any]]) -> None:
+    """Labels that are NaN are masked in the loss; a tensor, an array and a buffer hold them."""
+    rows = run("training", "misses_labels", "eager,faithful,tripled")
+    statuses = {name.split()[1]: row["status"] for name, row in rows.items()}
+    assert statuses == {"eager": "pass", "faithful": "pass", "tripled": "fail_accuracy"}, rows
+    assert rows["misses_labels tripled"]["cause"] == "tolerance", rows
+
+
 def test_a_step_with_a_scripted_module_is_compared(run: Callable[..., dict[str, Any]]) -> None:
     """The tables of a scripted module have other methods than a dictionary."""
     rows = run("training", "scripts_its_loss", "eager,faithful,tripled")

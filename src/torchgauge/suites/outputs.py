@@ -75,7 +75,7 @@ def change(former: Any, present: Any) -> Any:
     """Return how far ``present`` lies from ``former``, or ``present`` itself if they have no such distance.
 
     Two dense tensors of one shape and one floating-point or complex dtype have one. It is 0 where both are
-    the same infinity, and NaN where one is NaN.
+    the same infinity or NaN, and NaN where one is NaN.
     """
     for one in (former, present):
         if not isinstance(one, torch.Tensor) or one.layout is not torch.strided or one.is_nested:
@@ -87,7 +87,8 @@ def change(former: Any, present: Any) -> Any:
         return present
     before, now = former.detach().to(present.device), present.detach()
     moved = now - before
-    return moved if bool(moved.isfinite().all()) else moved.masked_fill(now == before, 0.0)
+    kept = (now == before) | (now.isnan() & before.isnan())
+    return moved if bool(moved.isfinite().all()) else moved.masked_fill(kept, 0.0)
 
 
 def to_host(leaf: Any, *, copy: bool = True) -> Any:

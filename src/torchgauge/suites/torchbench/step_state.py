@@ -374,7 +374,7 @@ class Snapshot:
         """
         if self._written_first is None:  # after a step of eager
             others = ((path, one) for path, one in self.parameters() if path not in graded)
-            self._followers = {path for path, one in others if not torch.equal(one, self._copies[path])}
+            self._followers = {path for path, one in others if not equal(self._copies[path], one)}
             self._written_first = {*self._written()}
         return _moves(former, self._written().items())
 
@@ -390,11 +390,11 @@ class Snapshot:
         written: dict[str, tuple[Any, Any]] = {
             path: (self._copies[path], one)
             for path, one in self.tensors.items()
-            if path not in elsewhere and (path in first or not torch.equal(one, self._copies[path]))
+            if path not in elsewhere and (path in first or not equal(self._copies[path], one))
         }
         for path, former, array in self._arrays:
             some = [one.reshape(-1)[:: one.size // MAX_COMPARED + 1] for one in (former, array)]
-            if former.dtype.kind in "biufc" and (path in first or not (some[0] == some[1]).all()):
+            if former.dtype.kind in "biufc" and (path in first or some[0].tobytes() != some[1].tobytes()):
                 written[path] = tuple(torch.from_numpy(one.copy()) for one in some)
         tables = {id(vars(module)) for module in self.modules}
         places = {place: path for path, one in self.tensors.items() if (place := _place(one))}
@@ -404,8 +404,8 @@ class Snapshot:
             for key, item in pairs(contents(container)):
                 name, kept = joined(path, key), before.get(key)
                 number = type(item) in (int, float) and id(container) not in tables
-                equal = item is kept or (number and type(kept) is type(item) and item == kept)
-                shown = not equal or (name in first and name not in written)
+                unchanged = item is kept or (number and type(kept) is type(item) and item == kept)
+                shown = not unchanged or (name in first and name not in written)
                 if shown and (number or isinstance(item, torch.Tensor)):
                     written[name] = (self._copies.get(name, kept), item)
                 elif item is not kept and not isinstance(item, ATOMS):
