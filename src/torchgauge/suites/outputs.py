@@ -87,8 +87,9 @@ def change(former: Any, present: Any) -> Any:
         return present
     before, now = former.detach().to(present.device), present.detach()
     moved = now - before
-    kept = (now == before) | (now.isnan() & before.isnan())
-    return moved if bool(moved.isfinite().all()) else moved.masked_fill(kept, 0.0)
+    if bool(moved.isfinite().all()):
+        return moved
+    return moved.masked_fill((now == before) | (now.isnan() & before.isnan()), 0.0)
 
 
 def to_host(leaf: Any, *, copy: bool = True) -> Any:

@@ -43,7 +43,8 @@ class EarlierSteps:
     The observation of compiled code takes these steps and sets ``start``, the state after them, unless
     ``start`` is set. Eager's observation begins from ``start``. With ``keeps_end``, the observation of
     compiled code sets ``end``, the state after the observed step. Observations with the seed ``nudge``
-    begin from weights that differ slightly from those of ``start``. ``place`` tells which step is observed.
+    begin from weights that differ slightly from those of ``start``. A message names the
+    observed step by ``place``, or by its number if that is empty.
     """
 
     count: int
@@ -53,9 +54,6 @@ class EarlierSteps:
     leader: Callable[..., Any] | None = None
     end: Any = None
     place: str = ""
-
-    def __post_init__(self) -> None:
-        self.place = self.place or f"step {self.count + 1}"
 
 
 @dataclass

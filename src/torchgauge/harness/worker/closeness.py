@@ -278,8 +278,8 @@ class Yardstick:
         limit = max(near * size * each.slack, ROUNDING_FLOOR * self.largest.get(kind, 0.0), slight)
         if gap <= limit:
             return ""
-        times = f"{gap / limit:.3g} times the limit" if limit else "above the limit of 0"
-        return f"its RMS distance from eager is {gap:.2g}, {times}; eager's RMS is {size:.2g}"
+        excess = f"{gap / limit:.3g} times the limit" if limit else "above the limit of 0"
+        return f"its RMS distance from eager is {gap:.2g}, {excess}; eager's RMS is {size:.2g}"
 
     def _grown(self, each: Closeness) -> str:
         """What is wrong with a tensor that ought to be zero: it has the size of those that are not."""

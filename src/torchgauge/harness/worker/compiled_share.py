@@ -95,7 +95,8 @@ def look(
 def eager_calls(step: Callable[[], Any], module: Any) -> int:
     """Return how often ``step`` calls ``module`` itself, as through another reference.
 
-    Dynamo may leave the frame of the compiled module to Python, and compile the functions that it calls.
+    A call by the compiled module does not count: dynamo may leave that frame to Python, and compile the
+    functions that it calls.
     """
     code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
     count = 0

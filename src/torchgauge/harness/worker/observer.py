@@ -137,11 +137,6 @@ class Observer:
         finally:
             self.restore()
 
-    def present(self) -> Any:
-        """Return a copy of the present state of a TorchBench model, with ``restore()``."""
-        assert self._instance is not None
-        return self._instance.present()
-
     @property
     def lost(self) -> list[str]:
         """Return the names of the state that cannot be restored."""

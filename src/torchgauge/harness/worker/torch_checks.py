@@ -215,7 +215,7 @@ class TorchChecks:
                     self.note_nonfinite(state, eager.base)
                     return None
                 if not earlier or self.repeats(eager, self.observer.observe()):
-                    step = f" (seen in {earlier.place})" if earlier else ""
+                    step = f" (seen in {earlier.place or f'step {earlier.count + 1}'})" if earlier else ""
                     return verdict.cause or Cause.TOLERANCE, verdict.detail + step
         finally:
             self.ended, self.observer.earlier = ended, None
@@ -232,14 +232,17 @@ class TorchChecks:
         if self.observer is None or not self.can_go_on(state):
             return self.again(state)
         place = f"a step after {counted(count, 'timed step')}"
-        earlier = EarlierSteps(count, self.observer.present(), keeps_end=True, place=place)
-        start = earlier.start
+        start = self.built.instance(self.subject).present()
+        earlier = EarlierSteps(count, start, keeps_end=True, place=place)
         problem = self.again(state, earlier)
         (earlier.end or start).restore()
         return problem
 
     def can_go_on(self, state: CaseState) -> bool:
-        """Return whether the state after any step of ``state`` can be copied."""
+        """Return whether a step of ``state`` can be observed from the state that earlier steps have left.
+
+        Upstream steps its TorchBench model, and memory suffices for copies of its state.
+        """
         if self.built.wrappable or not state.planned.case.configuration.compiled:
             return False
         needed = LATER * tensor_bytes(self.eager) + STEP_STATES * model_bytes(self.subject.module)
@@ -659,8 +662,8 @@ class TorchChecks:
         near = tight if self.workload.dtype in FULL_PRECISION else NEAR
         if earlier:
             return EagerResults(run, self.observer.observe(), near=near, slack=SLACK)
-        here = host is None or self._on_host()
-        near = near if here else NEAR  # another device may round more, as with TF32
+        if host is not None and not self._on_host():  # another device may round more, as with TF32
+            near = NEAR
         slack = OTHER_DRAWS if drawn and self.others is not None else 1.0
         made = EagerResults(run, host or self.eager, exact, near, slack)
         return self._results.setdefault((host is not None, drawn, repeated), made)

@@ -287,7 +287,7 @@ class StepState:
         self._gradients = [(one, one.grad.clone()) for one in leaves if one.grad is not None]
 
     def restore(self, nudge: int = 0) -> None:
-        """Restore the state, in which the next step places its module again.
+        """Restore the state, and let the next step place its module again.
 
         With the seed ``nudge``, multiply parameters by about 1 ± :data:`NUDGE`.
         """
