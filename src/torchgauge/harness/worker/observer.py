@@ -51,7 +51,8 @@ class Observer:
 
     ``runner`` is the key of the case whose code runs, and empty for eager. ``written`` maps each path that
     compiled code has changed, and eager has not, to the keys of the cases that may have changed it.
-    If upstream steps its TorchBench model, ``earlier`` holds the steps before each observation.
+    If upstream steps its TorchBench model, ``earlier`` holds the steps before each observation. Its other
+    steps go on from block to block, unless something was ``observed`` since the last one.
     Observers whose observations are compared share their ``boxes``.
     """
 
@@ -60,7 +61,7 @@ class Observer:
         self.boxes: Boxes = {} if boxes is None else boxes
         self.written: dict[str, set[str]] = {}
         self.earlier: EarlierSteps | None = None
-        self.stateful = False
+        self.stateful = self.observed = False
         weights = isinstance(subject.module, torch.nn.Module) and fits(COPY * model_bytes(subject.module))
         built = subject.built
         self._instance = instance = None if built is None else built.instance(subject)
@@ -111,6 +112,7 @@ class Observer:
             seen.update(self._without(self._changed(None, runners, moves=True), self._own))
         finally:
             self._put_back(None)
+            self.observed = True
         return seen
 
     def repeat(self, call: Callable[..., Any]) -> None:
@@ -189,14 +191,26 @@ class Observer:
         """
         changing = self._snapshot.tensors.keys() & self._changing
         paths = [*(changing | {*self._snapshot.touched()}) - self._moving]
-        self._changed(paths, {self.runner})
-        self._runners.add(self.runner)
+        runners = {self.runner} if self._instance is None else set()  # several may have run
+        self._changed(paths, runners)
+        self._runners |= runners
         if whole:
             self._changed(None, self._runners)
             self._runners = set()
         self._put_back(None if whole else paths)
         seed_all(self.subject)
         self.runner = self.runner if runner is None else runner
+
+    def begin(self, runner: str, *, whole: bool = False) -> None:
+        """Seed all generators, and restore the first state, unless upstream's steps of its model go on."""
+        if self._instance is None:
+            self.restore(whole=whole, runner=runner)
+            return
+        if self.observed:
+            self.restore(runner=runner)
+            self._instance.restore()
+        seed_all(self.subject)
+        self.runner, self.observed = runner, False
 
     def _put_back(self, paths: Collection[str] | None) -> None:
         """Restore the tensors with ``paths``, or all except unchanged parameters; restore all other state."""
@@ -298,7 +312,7 @@ class Observer:
             path
             for run in runs
             for path, leaf in run.items()
-            if path.startswith(STATE) or (path.startswith(WRITTEN) and isinstance(leaf, (int, float)))
+            if path.startswith(STATE) or (path.startswith(WRITTEN) and isinstance(leaf, (int, float, str)))
         }
         for path in paths:
             values = [run.get(path) for run in runs]

@@ -227,23 +227,26 @@ class TorchChecks:
         """Return what is wrong with the step after ``count`` timed steps of ``state``.
 
         If upstream steps its TorchBench model, compiled code and eager begin from the state that the timed
-        steps have left, and the next ones go on from the state after the observed step.
+        steps have left. The next timed steps go on from that state, or from the one after the observed step.
         """
-        if self.observer is None or not self.can_go_on(state):
+        if self.observer is None or not self.can_be_copied:
             return self.again(state)
         place = f"a step after {counted(count, 'timed step')}"
         start = self.built.instance(self.subject).present()
         earlier = EarlierSteps(count, start, keeps_end=True, place=place)
         problem = self.again(state, earlier)
         (earlier.end or start).restore()
+        self.observer.observed = False
         return problem
 
     def can_go_on(self, state: CaseState) -> bool:
-        """Return whether a step of ``state`` can be observed from the state that earlier steps have left.
+        """Return whether a step of ``state`` can be compared from the state that earlier steps have left."""
+        return self.can_be_copied and state.planned.case.configuration.compiled
 
-        Upstream steps its TorchBench model, and memory suffices for copies of its state.
-        """
-        if self.built.wrappable or not state.planned.case.configuration.compiled:
+    @cached_property
+    def can_be_copied(self) -> bool:
+        """Return whether upstream steps its TorchBench model, with memory for copies of its state."""
+        if self.built.wrappable:
             return False
         needed = LATER * tensor_bytes(self.eager) + STEP_STATES * model_bytes(self.subject.module)
         return fits(needed, self.settings.memory_limit_bytes)
@@ -432,10 +435,14 @@ class TorchChecks:
         """Restore the first state before the next steps, which are those of ``state``.
 
         Parameters that each step moves are restored only if ``whole``, or if timed steps move them too.
+        Without ``whole``, steps of upstream's own go on from the present state.
         """
-        if self.observer is not None:
-            runner = None if state is None else self._runner(state)
-            self.observer.restore(whole=whole or self.steep, runner=runner)
+        if self.observer is None:
+            return
+        if state is None:
+            self.observer.restore(whole=whole or self.steep)
+        else:
+            self.observer.begin(self._runner(state), whole=whole or self.steep)
 
     def moved(self) -> bool:
         """Return whether timed steps have moved a parameter that is not restored before each block."""

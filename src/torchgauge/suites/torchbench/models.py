@@ -253,7 +253,7 @@ def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts
     built.notes += (
         *silenced,
         f"a step is upstream's invoke(); compiled configurations compile {part}",
-        "before each block of timed steps, only inputs and the module's buffers and attributes are restored",
+        "timed steps go on from block to block",
     )
     if beyond:
         built.facts["step"] = f"upstream's invoke(): it {beyond}"
