@@ -13,11 +13,13 @@ import enum
 import functools
 import gc
 import inspect
+import os
 import sys
 import types
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -119,32 +121,44 @@ def of_class(kind: type) -> View:
 
 def of_module(kind: type) -> View:
     """Return the global variables that a class uses in its methods and in the functions that they call."""
-    table, used = _globals_used_by(kind)
-    names = [name for name in used if _plain(table[name])]
+    table: dict[str, Any] = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
+    names = [name for name in _globals_used_by(kind, table) if _plain(table[name])]
     return View(lambda: names, table.__getitem__, table.__setitem__, table.__delitem__)
 
 
-def code_of(kind: type) -> list[tuple[str, Any]]:
-    """Return the methods of a class, and the functions and classes of its file that they use, by name.
-
-    Return an empty list for an installed package.
-    """
-    table, used = _globals_used_by(kind)
-    if {"site-packages", "dist-packages"} & {*Path(table.get("__file__") or "").parts}:
+def files_beside(kind: type) -> list[types.ModuleType]:
+    """Return the imported files in the folder of the class ``kind``; none of an installed package."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if not file or {"site-packages", "dist-packages"} & {*Path(file).parts}:
         return []
-    start = f"{kind.__qualname__}."
-    methods = ((start + name, getattr(one, "__func__", one)) for name, one in vars(kind).items())
-    others = ((name, table[name]) for name in used)
-    return [
-        (name, one)
-        for name, one in ((name, inspect.unwrap(one)) for name, one in (*methods, *others) if callable(one))
-        if isinstance(one, (types.FunctionType, type)) and one.__module__ == kind.__module__
-    ]
+    start = f"{Path(file).parent}{os.sep}"
+    files = [(one, getattr(one, "__file__", None) or "") for one in [*sys.modules.values()]]
+    return [one for one, file in files if file.startswith(start)]
 
 
-def _globals_used_by(kind: type) -> tuple[dict[str, Any], dict[str, None]]:
-    """Return the global variables of the file of ``kind``, and the names of those that its code uses."""
-    table: dict[str, Any] = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
+def variables(file: types.ModuleType) -> View:
+    """Return the global variables of a file, except functions, classes and modules."""
+    table = vars(file)
+
+    def names() -> list[str]:
+        return [name for name in [*table] if not name.startswith("__") and _plain(table[name])]
+
+    return View(names, table.__getitem__, table.__setitem__, table.__delitem__)
+
+
+def code_of(owner: Any, module: str) -> list[tuple[str, Any]]:
+    """Return the functions and classes of ``module`` that are attributes of a class or a file, by name."""
+    found = []
+    for name, one in [*vars(owner).items()]:
+        with suppress(Exception):  # an object in the place of a missing package may raise at any attribute
+            one = inspect.unwrap(getattr(one, "__func__", one))  # noqa: PLW2901
+        if isinstance(one, (types.FunctionType, type)) and one.__module__ == module:
+            found.append((name, one))
+    return found
+
+
+def _globals_used_by(kind: type, table: dict[str, Any]) -> dict[str, None]:
+    """Return the names of the global variables in ``table`` that the code of ``kind`` uses."""
     pending: list[Any] = [inspect.unwrap(one) for one in vars(kind).values() if callable(one)]
     used: dict[str, None] = {}
     while pending:
@@ -153,7 +167,7 @@ def _globals_used_by(kind: type) -> tuple[dict[str, Any], dict[str, None]]:
             fresh = [name for name in function.__code__.co_names if name in table and name not in used]
             used.update(dict.fromkeys(fresh))
             pending.extend(inspect.unwrap(table[name]) for name in fresh if callable(table[name]))
-    return table, used
+    return used
 
 
 def of_tensor(tensor: torch.Tensor) -> View:

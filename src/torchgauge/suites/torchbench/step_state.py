@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from torchgauge.suites.parts import (
     below,
     code_of,
     contents,
+    files_beside,
     fill,
     fixed,
     holders,
@@ -35,6 +37,7 @@ from torchgauge.suites.parts import (
     pairs,
     same,
     twin,
+    variables,
 )
 from torchgauge.suites.suite import HOST
 
@@ -61,6 +64,8 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backw
 _TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 WRITTEN = "state.written."
 """Prefix of the paths of what a TorchBench step writes, except buffers and what it trains."""
+RANDOM_STATE = ".random_state"
+"""Suffix of the paths of the states of random generators: rounding changes none."""
 
 
 @dataclass
@@ -141,6 +146,7 @@ class Snapshot:
         self._containers: list[tuple[str, Any, Any]] = []
         self._iterators: dict[int, tuple[Any, list[tuple[Any, Any]]]] = {}
         self._classes: set[type] = set()
+        self._files: set[str] = set()
         self._lost: list[str] = []
         self._hooked: list[tuple[str, MutableMapping[Any, Any], tuple[Any, ...]]] = []
         self._written_first: set[str] | None = None
@@ -383,7 +389,8 @@ class Snapshot:
 
         They are tensors that steps have replaced or, where no other part shows them, changed, and arrays and
         numbers that they have changed, such as the counter of a scheduler, except numbers of modules. Of an
-        object that a step has stored, they are its parts. Paths of the first call are always returned.
+        object that a step has stored, they are its parts, and of a random generator a digest of its state.
+        Paths of the first call are always returned.
         """
         elsewhere = (self.trained - self._followers) | self.buffers
         first = self._written_first or set()
@@ -411,6 +418,10 @@ class Snapshot:
                 elif item is not kept and not isinstance(item, ATOMS):
                     stored = self._stored(item, name, places)
                     written.update((at, (self._copies.get(at), part)) for at, part in stored)
+        for path, generator, state in self._generators:
+            pair, name = (state, _generator_state(generator)), f"{path.lstrip('.')}{RANDOM_STATE}"
+            if name in first or not _same_state(*pair):
+                written[name] = (_digest(pair[0]), _digest(pair[1]))
         return written
 
     def _stored(self, item: Any, path: str, places: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
@@ -532,12 +543,30 @@ class Snapshot:
         odd = [base for base in kind.__mro__ if base not in self._classes]
         self._classes.update(odd)
         users = [base for base in odd if base.__module__.partition(".")[0] not in _LIBRARIES]
-        found = []
+        found = self._of_files(users[0]) if users and self._with_code else []
         for base in users:
             found += self._keep_own(f"{ATTRIBUTE}.{base.__qualname__}", of_class(base), base)
-            found += self._keep_own(f"{ATTRIBUTE}.{base.__module__}", of_module(base), base)
-            for name, one in code_of(base) if self._with_code else ():
-                found += self._of_class(one) if isinstance(one, type) else [(f"{ATTRIBUTE}.{name}", one)]
+            if base.__module__ not in self._files:
+                found += self._keep_own(f"{ATTRIBUTE}.{base.__module__}", of_module(base), base)
+            found += self._of_code(base, base.__qualname__, base.__module__) if self._with_code else []
+        return found
+
+    def _of_files(self, kind: type) -> list[tuple[str, Any]]:
+        """Keep global variables of the files in the folder of a class; return them and their functions."""
+        found = []
+        for file in files_beside(kind) if kind.__module__ not in self._files else ():
+            if file.__name__ not in self._files:
+                self._files.add(file.__name__)
+                found += self._keep_own(f"{ATTRIBUTE}.{file.__name__}", variables(file), kind)
+                found += self._of_code(file, file.__name__, file.__name__)
+        return found
+
+    def _of_code(self, owner: Any, name: str, module: str) -> list[tuple[str, Any]]:
+        """Return functions of a class or a file, which may hold state, and the state of its classes."""
+        found = []
+        for key, one in code_of(owner, module):
+            kept = isinstance(one, type)
+            found += self._of_class(one) if kept else [(f"{ATTRIBUTE}.{joined(name, key)}", one)]
         return found
 
     def _visit(self, path: str, value: Any) -> list[tuple[str, Any]]:
@@ -554,7 +583,8 @@ class Snapshot:
             elif isinstance(value, (np.random.Generator, np.random.RandomState)):
                 self._generators.append((path, value, _generator_state(value)))
             return []
-        if isinstance(value, random.SystemRandom):
+        # inductor draws other numbers from the default generator than eager
+        if isinstance(value, random.SystemRandom) or value is torch.default_generator:
             return []
         if isinstance(value, (random.Random, torch.Generator)):
             self._generators.append((path, value, _generator_state(value)))
@@ -760,4 +790,10 @@ def _set_generator_state(generator: Any, state: Any) -> None:
 
 
 def _same_state(one: Any, other: Any) -> bool:
-    return torch.equal(one, other) if isinstance(one, torch.Tensor) else repr(one) == repr(other)
+    return _digest(one) == _digest(other)
+
+
+def _digest(state: Any) -> str:
+    """Return a short text that differs between two states of a random generator."""
+    shown = state.numpy().tobytes() if isinstance(state, torch.Tensor) else repr(state).encode()
+    return f"digest {sha256(shown).hexdigest()[:8]}"
