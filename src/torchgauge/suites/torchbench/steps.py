@@ -16,8 +16,17 @@ from typing import Any
 import torch
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.suites.outputs import ROUNDING_FLOOR, Observation, alike, with_leaves_of, zeros_and_none
-from torchgauge.suites.outputs import observe as to_host
+from torchgauge.suites.leaves import Unknown, leaves
+from torchgauge.suites.outputs import (
+    ROUNDING_FLOOR,
+    Observation,
+    alike,
+    finite,
+    to_host,
+    with_leaves_of,
+    zeros_and_none,
+)
+from torchgauge.suites.outputs import observe as observed
 from torchgauge.suites.parts import below
 from torchgauge.suites.placing import Placed, placed
 from torchgauge.suites.suite import HOST, BuiltWorkload, seed_all
@@ -30,8 +39,12 @@ GRADIENT = "state.gradient."
 """Prefix of the paths of gradients in an observation."""
 UPDATE = "state.update."
 """Prefix of the paths of updates."""
-NO_MOMENTS = (GRADIENT, "state.buffer.", WRITTEN)
+OUTPUT = "output."
+"""Prefix of the paths of what the module returns in its calls, by their number."""
+NO_MOMENTS = (GRADIENT, "state.buffer.", WRITTEN, OUTPUT)
 """Prefixes of the paths of what is neither an update nor state of an optimizer."""
+CALLS = 16
+"""Number of the first calls in a step whose outputs are compared."""
 NUDGE = 1e-6
 """Relative size of random changes of parameters: about ten units in the last place of a float32 number."""
 LOOKS = 4
@@ -63,8 +76,11 @@ def settled(expected: Observation, shown: Observation) -> Observation:
     relative change of the square of ``g`` if ``d < |g|``. Otherwise an update may have either sign. No
     element is replaced if its ``d`` is zero, or above :data:`ROUNDING_FLOOR` times the largest of all
     gradients. A missing gradient equals one of zeros, and the moments of its parameter are not compared.
+    Outputs are compared only if the module is called as often.
     """
     zeros = zeros_and_none(expected, shown, (GRADIENT,))
+    if expected.get(OUTPUT) != shown.get(OUTPUT):
+        zeros |= {path for path in {**expected, **shown} if path.startswith(OUTPUT)}
     others = (path for path in {**expected, **shown} if not path.startswith((*NO_MOMENTS, UPDATE)))
     moments = {path for path in others if _gradient_of(path, zeros)}
     result = with_leaves_of(expected, shown, zeros | moments)
@@ -100,7 +116,7 @@ TIMED = ("out",)
 
 def timed_result(_subject: Any, returned: Any) -> dict[str, Any]:
     """Return the outputs of a timed step of a module, on the host."""
-    return to_host(returned, copy=False)
+    return observed(returned, copy=False)
 
 
 @dataclasses.dataclass
@@ -157,7 +173,7 @@ class ModuleSteps:
         """The outputs of one seeded forward pass, on the host."""
         seed_all(subject)
         with explained(self.facts):
-            return to_host(subject.forward())
+            return observed(subject.forward())
 
 
 class WholeStep(torch.nn.Module):  # type: ignore[misc]
@@ -185,6 +201,37 @@ class Called(torch.nn.Module):  # type: ignore[misc]
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the call."""
         return self.call(*args, **kwargs)
+
+
+class Outputs:
+    """A forward hook that keeps what a module returns in its first calls; a copy of it does nothing."""
+
+    def __init__(self) -> None:
+        self.calls, self.found = 0, Observation()
+
+    def __call__(self, _module: Any, _args: Any, returned: Any) -> None:
+        """Keep what can be compared; NaN is no error in an output that the step does not use."""
+        for path, leaf in leaves(returned, f"{OUTPUT}{self.calls}") if self.calls < CALLS else ():
+            if not isinstance(leaf, Unknown):
+                self.found |= finite(path, to_host(leaf))
+        self.calls += 1
+
+    def keep(self, module: Any, run: Callable[[], Any]) -> Any:
+        """Return what ``run`` returns, and keep what ``module`` returns in it."""
+        if not isinstance(module, torch.nn.Module):
+            return run()
+        with module.register_forward_hook(self):
+            returned = run()
+        self.found[OUTPUT] = self.calls
+        return returned
+
+    def __reduce__(self) -> Any:
+        """Copy or pickle it with its module, as in a step that makes a checkpoint."""
+        return partial, (_ignore,)
+
+
+def _ignore(*_: Any) -> None:
+    """Do nothing."""
 
 
 @dataclasses.dataclass
@@ -403,13 +450,14 @@ class InvokeSteps:
         self, subject: Any, instance: Instance, run: Callable[[], Any], former: dict[str, Any]
     ) -> dict[str, Any]:
         """Run a step and return what it shows; changes are relative to ``former`` values, by path."""
-        whole = isinstance(instance.module, WholeStep)
+        whole, outputs = isinstance(instance.module, WholeStep), Outputs()
+        run = run if whole else partial(outputs.keep, subject.call, run)
         with explained(self.facts), instance.snapshot.gradients(whole=whole) as gradients:
             if not self.training:
-                shown = to_host(run())
+                shown = observed(run()) | outputs.found
                 instance.withdraw()
                 written = instance.snapshot.written_since(former)
-                return shown | to_host({"written": written}, "state", copy=False)
+                return shown | observed({"written": written}, "state", copy=False)
             with instance.returned() as found:
                 run()
             problems = [each for each in found if isinstance(each, Exception)]
@@ -422,7 +470,7 @@ class InvokeSteps:
         slopes = _gradients(instance.snapshot, gradients)
         changes = instance.snapshot.changed_since(former, slopes.keys())
         others = {"gradient": slopes, **instance.snapshot.moments()}
-        return to_host(changes, "state", copy=False) | to_host(others, "state")
+        return observed(changes, "state", copy=False) | observed(others, "state") | outputs.found
 
     def least_calls(self, subject: Any) -> float:
         """Return the least calls of the module in the first steps of eager, as a share of those in the first.
