@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from traceback import extract_tb
 from typing import Any
 
@@ -33,14 +33,14 @@ from torchgauge.harness.worker.closeness import (
     largest_gap,
     measure,
     odd_slices,
-    scales,
+    parts_of,
     strangers,
 )
 from torchgauge.harness.worker.rounding import EagerResults
 from torchgauge.records import Cause, Modifier, Tolerance
 from torchgauge.suites.outputs import as_reals, as_tensor, not_finite
 from torchgauge.suites.placing import named
-from torchgauge.suites.torchbench.step_state import WRITTEN
+from torchgauge.suites.torchbench.step_state import RANDOM_STATE, WRITTEN
 
 SMALL_TENSOR = 1000
 LOOSE_TOLERANCE = 2e-2
@@ -156,7 +156,8 @@ def compare(  # noqa: PLR0917  a result, its references and how they are compare
         elif isinstance(value, (torch.Tensor, float)) and isinstance(found, (torch.Tensor, float)):
             judge.compare(path, as_tensor(value), as_tensor(found), truth)
         elif type(value) is not type(found) or value != found:
-            if type(value) is type(found) and eager.loosens(path, found):
+            drawn = path.endswith(RANDOM_STATE)
+            if not drawn and type(value) is type(found) and eager.loosens(path, found):
                 verdict.ties[path] = 1
             else:
                 verdict.fail(Cause.TOLERANCE, f"{path}: {found!r} instead of {value!r}")
@@ -218,9 +219,10 @@ class _Judge:
         error = largest_gap(expected, found)
         verdict.max_abs_error = max(verdict.max_abs_error, error)
         passed, outlier, parts, times = True, False, [], multiplier(found, tolerance)
-        for part in scales(expected) if bool(expected.isfinite().all()) else [...]:
+        chosen, sliced = parts_of(expected, path) if bool(expected.isfinite().all()) else ([...], False)
+        for part in chosen:
             one, other, exact = expected[part], found[part], None if truth is None else truth[part]
-            near = measure(path, leaves, part, times)
+            near = replace(measure(path, leaves, part, times), sliced=sliced)
             parts.append(near)
             right = torch.allclose(one, other, tolerance.relative, tolerance.absolute)
             if exact is not None and near.error is not None and near.eager_error is not None:

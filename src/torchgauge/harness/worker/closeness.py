@@ -15,7 +15,7 @@ units of eager's own error: about 1 for independent implementations, 0 for the s
 What is nearer to float64 than eager passes, unless it is all zeros. The first two need a tensor that is
 larger than eager's error. Where float64 says zero, only what has grown to the size of other tensors is wrong.
 A tensor with elements of very different magnitude, such as scores beside pads, is judged in parts
-(:func:`scales`). Without float64 the second, against eager, and the third are left: the third alone would
+(:func:`parts_of`). Without float64 the second, against eager, and the third are left: the third alone would
 excuse a fault that all tensors share. So a tensor further than ``NEAR`` of eager's RMS from eager fails too,
 if eager can run again and further runs with other rounding differ less. On the same condition a tensor fails
 by one of its slices (:func:`odd_slices`): zeroing one row of a thousand changes a tensor by 3 % of its RMS.
@@ -78,6 +78,9 @@ smaller. Otherwise rounding of the larger elements would hide an error of a perc
 SLICES = 16
 """Least length of a dimension whose slices are judged: in a shorter one, a wrong slice shows in the RMS."""
 
+DENORMAL = 1e-30
+"""Magnitude below which code may compute zeros: products of numbers of that size have no normal number."""
+
 PIECE = 1 << 24
 """Number of elements that are compared at a time: float64 copies of a large tensor need memory."""
 
@@ -93,7 +96,8 @@ class Closeness:
     ``eager``, ``result`` and ``truth`` are sums of squares, ``gap`` that of the result less eager, ``error``
     and ``eager_error`` those of the distances from float64. ``along`` is the scalar product of float64 with
     the result less eager. ``multiplier`` is m, ``filled`` the share of eager's elements that are not zero.
-    The sums are over all elements of ``leaves``, or over one part of them (:func:`scales`).
+    The sums are over all elements of ``leaves``, or over one part of them (:func:`parts_of`), which may be
+    ``sliced``.
     """
 
     path: str
@@ -108,6 +112,7 @@ class Closeness:
     error: float | None = None
     along: float | None = None
     leaves: Any = field(default=(), compare=False, repr=False)
+    sliced: bool = field(default=False, kw_only=True)
 
     @property
     def slack(self) -> float:
@@ -147,6 +152,25 @@ def scales(tensor: torch.Tensor) -> list[Any]:
     if len(bounds) == 1:
         return [...]
     return [(sizes >= lower) & (sizes < upper) for lower, upper in pairwise([*bounds, math.inf])]
+
+
+def parts_of(tensor: torch.Tensor, path: str) -> tuple[list[Any], bool]:
+    """Return an index for each part of a tensor, and whether the parts consist of slices, as of an output.
+
+    A column may be tiny beside others because of its unit. The slices are those of one dimension.
+    """
+    parts = scales(tensor)
+    if len(parts) > 1 or not path.startswith("out") or tensor.ndim < 2 or not tensor.numel():
+        return parts, False
+    for dim in range(tensor.ndim):
+        tops = (
+            tensor.abs().amax([other for other in range(tensor.ndim) if other != dim], keepdim=True).double()
+        )
+        below = ((tops.max() / tops).log2() / GAP).floor().nan_to_num(0.0, 0.0, 0.0)  # no part of zeros
+        levels = below.unique()
+        if len(levels) > len(parts):
+            parts = [(below == level).expand(tensor.shape) for level in levels]
+    return parts, len(parts) > 1
 
 
 def largest_gap(one: torch.Tensor, other: torch.Tensor) -> float:
@@ -305,11 +329,19 @@ def strangers(
         reason, sure = yardstick.judge(each), True
         if not reason and near is not None:
             reason = yardstick.far(each, NEAR) if each.truth is None else ""
-            if not reason and (nearer := yardstick.far(each, near)):
+            if not reason and (nearer := yardstick.far(each, near) or _tiny(each)):
                 few = _is_derived(each.path) and not _bulk_differs(each, near)
                 reason, sure = "" if few else nearer, False
         if reason:
             yield each, reason, sure
+
+
+def _tiny(each: Closeness) -> str:
+    """Return how far slices are from eager's that are tiny beside others, and no denormal numbers."""
+    gap, size = _rms(each.gap, each), _rms(each.eager, each)
+    if not each.sliced or gap <= NEAR * size or size < DENORMAL:
+        return ""
+    return f"in small slices, its RMS distance from eager is {gap:.2g}; eager's RMS is {size:.2g}"
 
 
 def _bulk_differs(each: Closeness, near: float) -> bool:

@@ -19,7 +19,7 @@ from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from torchgauge.harness.worker.closeness import BULK, NEAR, scales
+from torchgauge.harness.worker.closeness import BULK, NEAR, parts_of
 from torchgauge.records import Tolerance
 from torchgauge.suites.outputs import Observation, alike, as_reals, as_tensor, to_host
 from torchgauge.suites.suite import HOST
@@ -322,7 +322,7 @@ class EagerResults:
         Three numbers must not exceed those of the runs: the RMS of the difference, its quantile :data:`BULK`,
         which a few elements do not change, and the part along ``expected`` if it dominates, as after a wrong
         factor. With ``each``, the largest difference must not exceed :data:`EACH` times that of the runs.
-        This holds for each part of the tensor (:func:`scales`), up to a unit in the last place of its RMS.
+        This holds for each part of the tensor (:func:`parts_of`), up to a unit in the last place of its RMS.
         ``rows`` selects some of the numbers.
         """
         base = as_tensor(self.base.get(path))
@@ -428,7 +428,8 @@ class EagerResults:
     def _sizes(self, path: str, base: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         """Return RMS, bulk, RMS along ``base`` and maximum of each part's difference, and RMS of its base."""
         if path not in self.parts:
-            self.parts[path] = scales(_reals(as_tensor(self.base[path])))
+            whole = as_reals(as_tensor(self.base[path])).double().nan_to_num(0.0, 0.0, 0.0)
+            self.parts[path] = [part if part is ... else part.flatten() for part in parts_of(whole, path)[0]]
         base, other = _reals(base), _reals(other)
         sizes = [_sizes_of_part(base[part], other[part]) for part in self.parts[path]]
         return torch.tensor(sizes, dtype=torch.float64).T
