@@ -16,18 +16,29 @@ def stored_bytes(tensors: Iterable[Any]) -> int:
     storages: dict[tuple[Any, int], int] = {}
     while pending:
         value = pending.pop()
-        if hasattr(value, "__tensor_flatten__"):
-            pending += [getattr(value, name) for name in value.__tensor_flatten__()[0]]
-        elif str(value.layout) != "torch.strided":
-            pending += parts_of_sparse(value)
-        else:
+        parts = parts_of(value)
+        if parts is None:
             storage = value.untyped_storage()
             storages[value.device, storage.data_ptr()] = storage.nbytes()
+        else:
+            pending += parts
     return sum(storages.values())
 
 
-def parts_of_sparse(value: Any) -> list[Any]:
-    """Return the dense tensors that a sparse one consists of."""
+def parts_of(value: Any) -> list[Any] | None:
+    """Return the tensors that a tensor consists of; None if it has memory of its own."""
+    if hasattr(value, "__tensor_flatten__"):
+        return [getattr(value, name) for name in value.__tensor_flatten__()[0]]
+    if str(value.layout) != "torch.strided":
+        return _parts_of_sparse(value)
+    try:
+        value.untyped_storage().data_ptr()
+    except RuntimeError:  # a wrapper without __tensor_flatten__
+        return [one for one in vars(value).values() if hasattr(one, "untyped_storage")]
+    return None
+
+
+def _parts_of_sparse(value: Any) -> list[Any]:
     names = ("_indices", "_values", "crow_indices", "ccol_indices", "col_indices", "row_indices", "values")
     found = []
     for name in names:

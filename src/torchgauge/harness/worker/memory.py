@@ -23,7 +23,7 @@ from torchgauge.devices.session import Absent, DeviceSession, MemoryReading
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.records import Measurement, absent
-from torchgauge.suites.stored_bytes import parts_of_sparse, stored_bytes
+from torchgauge.suites.stored_bytes import parts_of, stored_bytes
 from torchgauge.suites.suite import HOST
 
 STEPS = 2
@@ -139,10 +139,8 @@ def tensor_bytes(*roots: Any, kind: str = HOST) -> int:
         seen[id(value)] = value
         if not isinstance(value, torch.Tensor):
             pending.extend(_below(value))
-        elif value.layout is not torch.strided:
-            pending += parts_of_sparse(value)
-        elif hasattr(value, "__tensor_flatten__"):  # it holds others, and has no storage of its own
-            pending += [getattr(value, name) for name in value.__tensor_flatten__()[0]]
+        elif (parts := parts_of(value)) is not None:
+            pending += parts
         elif value.device.type == kind:
             storage = value.untyped_storage()
             storages[storage.data_ptr()] = storage.nbytes()
