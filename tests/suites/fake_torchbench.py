@@ -230,27 +230,76 @@ class Net(torch.nn.Linear):
 PLAIN_LINEAR = LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n")
 """Source of a linear model without state."""
 
+IN_ANOTHER_FILE = """
+
+from .augment import Augment, scores
+
+
+def train(self):
+    self.optimizer.zero_grad()
+    network = Augment.drop(self.model, self.example_inputs[0], twice=compiled_already(self.model) and {again})
+    network.square().sum().backward()
+    self.optimizer.step()
+    kind = "{score}" if compiled_already(self.model) else "square"
+    scores.append(float(getattr(network, kind)().sum()))
+
+
+def compiled_already(module):
+    return hasattr(module, "_orig_mod")
+
+
+Model.train = train
+"""
+"""A step that keeps its generator, a counter of a class, and a list of numbers in :data:`AUGMENT`."""
+
+AUGMENT = """
+import torch
+
+generator, scores = torch.Generator().manual_seed(7), []
+
+
+class Absent:  # what a library puts in the place of a missing one
+    def __getattr__(self, name):
+        raise ImportError(name)
+
+    def __call__(self):
+        raise ImportError
+
+
+absent = Absent()
+
+
+class Augment:
+    steps = 0
+
+    @classmethod
+    def drop(cls, module, input, twice):
+        cls.steps += 1
+        masks = [torch.rand(input.shape, generator=generator) < 0.7 for _ in range(1 + twice)]
+        return module(masks[0] * input / cls.steps)
+"""
+
 KEPT_MASK = """
 
 @torch.library.custom_op("kept_by_a_runtime::mask", mutates_args=())
 def mask() -> torch.Tensor:
-    first.append(torch.rand(3))
-    return first[0].clone()
+    mask.drawn.append(torch.rand(3))
+    return mask.drawn[0].clone()
 
 
-first = []
+mask.drawn = []
 mask.register_fake(lambda: torch.empty(3))
 """
-"""An operator that draws a mask in each call, and returns the first."""
+"""An operator that draws a mask in each call, and returns the first; as in a runtime, no walk finds it."""
 
 KEPT_NORM = """
 
 @torch.library.custom_op("kept_by_a_runtime::norm", mutates_args=())
 def norm(input: torch.Tensor) -> torch.Tensor:
-    return norms.setdefault(input.data_ptr(), input.norm(dim=1, keepdim=True)).clone()
+    return norm.kept.setdefault(input.data_ptr(), input.norm(dim=1, keepdim=True)).clone()
 
 
-norms = {}
+norm.kept = {}
 norm.register_fake(lambda input: input.new_empty(len(input), 1))
 """
 """An operator that returns the norms of the first values at an address."""
@@ -887,6 +936,93 @@ class Counter(torch.nn.Linear):
     def forward(self, input, count):
         return super().forward(input), (count + 1.0).clamp(max=110.0 if compiled() else 1e9)
 """,
+    "stops_counting_in_a_buffer": LINEAR.format(
+        rate="0.001",
+        state='self.register_buffer("calls", torch.zeros(()))',
+        forward="""
+        self.calls.copy_((self.calls + 1.0).clamp(max=150.0 if compiled() else 1e9))
+        return result
+""",
+    ),
+    "changes_settings_late": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        norm = torch.nn.BatchNorm1d(4)
+        self.model = self.net = torch.nn.Sequential(torch.nn.Linear(4, 4), norm, torch.nn.Linear(4, 3))
+        self.example_inputs, self.count, self.model.stage = (torch.randn(8, 4),), 0, 0
+        self.model[0].requires_grad_(False)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)
+
+    def train(self):
+        self.count += 1
+        if self.count == 120:
+            self.net.stage = 1
+            self.net[0].requires_grad_(True)
+        if self.count >= 120:
+            self.net[1].eval()
+        self.optimizer.zero_grad()
+        self.model(*self.example_inputs).square().sum().backward()
+        self.optimizer.step()
+""",
+    **{
+        name: PLAIN_LINEAR + IN_ANOTHER_FILE.format(score=score, again=again)
+        for name, score, again in (
+            ("keeps_state_in_another_file", "square", False),
+            ("scores_wrong_in_another_file", "abs", False),
+            ("draws_twice_in_another_file", "square", True),
+        )
+    },
+    "clamps_tiny_columns": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        result = result.exp() * torch.tensor([1.0, 1e-3, 1e-9])
+        return result.clamp(min=1e-6) if compiled() else result
+""",
+    ),
+    "prints_a_score": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        return result, result.abs().mean() if compiled() else result.square().mean()
+""",
+    ).replace(
+        "\n\ncompiled =",
+        """
+    def train(self):
+        self.optimizer.zero_grad()
+        output, score = self.model(*self.example_inputs)
+        output.square().sum().backward()
+        self.optimizer.step()
+        print(float(score))
+
+
+compiled =""",
+        1,
+    ),
+    "wraps_its_weight": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = torch.nn.Linear(4, 3)
+        self.model.weight = torch.nn.Parameter(Scaled(torch.ones(3, 4)), requires_grad=False)
+
+
+class Scaled(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inside):
+        return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype)
+
+    def __init__(self, inside):
+        self.inside = inside
+
+    @classmethod
+    def __torch_dispatch__(cls, operator, types, args=(), kwargs=None):
+        if operator is torch.ops.aten.detach.default:
+            return cls(args[0].inside)
+        return operator(*(2.0 * one.inside if isinstance(one, cls) else one for one in args), **kwargs or {})
+""",
     "is_wrong_in_each_37th_step": LINEAR.format(
         rate="0.001",
         state='self.register_buffer("calls", torch.zeros(()))',
@@ -1194,6 +1330,11 @@ def write(folder: Path) -> str:
         "torchbenchmark/models/mistypes_a_folder/source/helper_in_source.py": "",
         "torchbenchmark/models/mistypes_a_file/settings_of_it.py": "",
         **{f"torchbenchmark/models/{name}/__init__.py": text for name, text in MODELS.items()},
+        **{
+            f"torchbenchmark/models/{name}/augment.py": AUGMENT
+            for name in MODELS
+            if name.endswith("_in_another_file")
+        },
     }
     for name, text in files.items():
         path = folder / name
