@@ -131,7 +131,12 @@ def files_beside(kind: type) -> list[types.ModuleType]:
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if not file or {"site-packages", "dist-packages"} & {*Path(file).parts}:
         return []
-    start = f"{Path(file).parent}{os.sep}"
+    return _imported(f"{Path(file).parent}{os.sep}", len(sys.modules))
+
+
+@functools.lru_cache(maxsize=64)
+def _imported(start: str, _count: int) -> list[types.ModuleType]:
+    """Return the imported files whose paths begin with ``start``; a key is the number of imported ones."""
     files = [(one, getattr(one, "__file__", None) or "") for one in [*sys.modules.values()]]
     return [one for one, file in files if file.startswith(start)]
 

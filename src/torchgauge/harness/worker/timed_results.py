@@ -41,9 +41,9 @@ KEPT = 64 << 20
 """Maximum bytes of kept results of compiled steps."""
 LEAST_S = 0.1
 """Seconds of CPU time that these first steps may always take."""
-UPSTREAM_S = 8.0
-"""Seconds of CPU time that observations of the first steps may always take if upstream steps its model, and
-as many for eager's runs with other rounding.
+UPSTREAM_STEPS, UPSTREAM_S = 300, 8.0
+"""Maximum number of the first steps that are observed if upstream steps its model, and the seconds of CPU
+time that observations may always take; eager's runs with other rounding may take as many.
 """
 UNRESTORED = frozenset({1, 2, 3, 6, 19, 83})
 """Numbers, from 0, of the steps of upstream's own before which the state is not restored: restoring may make
@@ -128,7 +128,7 @@ class TimedResults:
         seconds = max(UPSTREAM_S if upstream else LEAST_S, SHARE * budget_s)
         start = partial(Limit, seconds, lambda: checks.rounding_s)
         limit = start()
-        for number in range(FIRST_STEPS):
+        for number in range(UPSTREAM_STEPS if upstream else FIRST_STEPS):
             if number == 1 and (self._observes or _compilations() > before):  # compiling takes none of it
                 limit = start()
             if limit.reached:
