@@ -230,6 +230,47 @@ class Net(torch.nn.Linear):
 PLAIN_LINEAR = LINEAR.format(rate="0.01", state="pass", forward="\n        return result\n")
 """Source of a linear model without state."""
 
+CHANGES = """
+
+import copy
+import os
+import tempfile
+
+count = 0
+
+
+def train(self):
+    global count
+    count += 1
+    module = getattr(self.model, "_orig_mod", self.model)
+    {change}
+    self.optimizer.zero_grad()
+    self.model(*self.example_inputs).square().sum().backward()
+    self.optimizer.step()
+
+
+Model.train = train
+"""
+"""A step of a correct model that changes an object by ``change``."""
+
+FOUND = """self.found[id(self.optimizer)] = {"found": torch.zeros(())}
+    self.found = {}"""
+SAVES = """if count == 1:
+        self.saved = copy.deepcopy(self.model.state_dict())"""
+READS = """if count == 25:
+        self.model.load_state_dict(torch.load(self.path))
+    if count % 10 == 0:
+        torch.save(self.model.state_dict(), self.path)"""
+PATH = """self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.found, self.path = {}, __import__("tempfile").mkstemp()[1]"""
+PRUNES = """if count == 20:
+        from torch.nn.utils.prune import l1_unstructured
+
+        l1_unstructured(module, "weight", amount=0.5)"""
+NORMALISES = """if count == 20:
+        torch.nn.utils.parametrizations.weight_norm(module)"""
+THAWS = """module.bias.requires_grad_(count > 250 and module is self.model)"""
+
 IN_ANOTHER_FILE = """
 
 from .augment import Augment, scores
@@ -1000,6 +1041,25 @@ class Counter(torch.nn.Linear):
 
 compiled =""",
         1,
+    ),
+    **{
+        name: PLAIN_LINEAR.replace("self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)", PATH)
+        + CHANGES.format(change=change)
+        for name, change in (
+            ("replaces_what_it_fills", FOUND),
+            ("saves_its_weights", SAVES),
+            ("reads_its_file", READS),
+            ("prunes_late", PRUNES),
+            ("normalises_late", NORMALISES),
+            ("thaws_no_compiled_bias", THAWS),
+        )
+    },
+    "returns_nan": LINEAR.format(
+        rate="0.1",
+        state="pass",
+        forward="""
+        return result, result / torch.tensor([1.0, 0.0, 1.0]) * torch.tensor([1.0, 0.0, 1.0])
+""",
     ),
     "wraps_its_weight": HEAD
     + """

@@ -299,6 +299,32 @@ def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[...,
     assert_found(rows, wrong)
 
 
+def test_correct_steps_that_change_their_objects_pass(run: Callable[..., dict[str, Any]]) -> None:
+    """They change a class, hooks, a file, and containers that they then replace.
+
+    Eager's step and the compiled one may write to the same file.
+    """
+    models = "replaces_what_it_fills,saves_its_weights,reads_its_file,prunes_late,normalises_late"
+    rows = run("training", models, "faithful")
+    assert {name.split()[0]: (row["status"], row["reason"]) for name, row in rows.items()} == dict.fromkeys(
+        models.split(","), ("pass", None)
+    )
+
+
+def test_a_weight_that_only_eager_trains_from_step_251_on_is_found(
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """The first 300 steps are compared one by one, if they are short."""
+    rows = run("training", "thaws_no_compiled_bias", "faithful")
+    assert_found(rows, {"thaws_no_compiled_bias": "(seen in step 251)"})
+
+
+def test_nan_that_each_run_of_eager_returns_is_its_result(run: Callable[..., dict[str, Any]]) -> None:
+    """In inference, compiled code has to return it in the same places."""
+    (row,) = run("inference", "returns_nan", "faithful").values()
+    assert (row["status"], row["reason"]) == ("pass", None)
+
+
 def test_a_wrong_column_that_is_tiny_beside_others_is_found(run: Callable[..., dict[str, Any]]) -> None:
     """Its values are 1e-9, and wrong by 1e-6, below any tolerance of values of size one."""
     rows = run("inference", "clamps_tiny_columns", "faithful")

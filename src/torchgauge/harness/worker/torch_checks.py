@@ -65,7 +65,7 @@ from torchgauge.harness.worker.roofline import declared
 from torchgauge.harness.worker.rounding import TIMES, EagerResults, rounded_otherwise
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
-from torchgauge.harness.worker.timed_results import FIRST_STEPS, TimedResults, copied
+from torchgauge.harness.worker.timed_results import FIRST_STEPS, UPSTREAM_STEPS, TimedResults, copied
 from torchgauge.harness.worker.verdicts import WrongResultError
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.outputs import Observation, as_tensor, elements
@@ -202,7 +202,7 @@ class TorchChecks:
         ended, self.observer.earlier, eager = self.ended, earlier, None
         try:
             with self.run_.observed(state, steps, least, earlier.count + 1 if earlier else 0):
-                observation = self.observer.observe(state.prepared.call)
+                observation = self._observed(state, earlier)
             self.left = torch.get_rng_state()
             with suppress(Exception) if earlier else nullcontext():
                 eager = results(drawn=False)
@@ -222,6 +222,20 @@ class TorchChecks:
         assert earlier is not None
         earlier.end = None
         return self.again(state)
+
+    def _observed(self, state: CaseState, earlier: EarlierSteps | None) -> Observation:
+        """Observe ``state``, once more after all ``earlier`` steps from the first state if it raises.
+
+        The step may have read a file that eager's observed steps have written in the meantime.
+        """
+        assert self.observer is not None
+        try:
+            return self.observer.observe(state.prepared.call)
+        except Exception:
+            if earlier is None or earlier.start is None or earlier.count > UPSTREAM_STEPS:
+                raise
+        earlier.start = None
+        return self.observer.observe(state.prepared.call)
 
     def next_step(self, state: CaseState, count: int) -> tuple[Cause, str] | None:
         """Return what is wrong with the step after ``count`` timed steps of ``state``.
@@ -743,8 +757,9 @@ class TorchChecks:
         verdict = self._against(expected, runs[0], tolerance, self.run_.live, results=results)
         self._record_eager(gap, verdict)
         self.run_.shown(self.run_.live, runs[0])
-        # where eager is alone, infinities that each run repeats are its result
-        reference = self.reference.fp64 or self.reference.host or without_nan(runs[0])
+        # where eager is alone, infinities that each run repeats are its result, and NaNs unless it trains
+        alone = runs[0] if self.workload.mode == MODES[0] else without_nan(runs[0])
+        reference = self.reference.fp64 or self.reference.host or alone
         bad = next((path for run in runs if (path := nonfinite(run, reference))), "")
         if bad:
             return Cause.NONFINITE, f"eager returned NaN or infinity in {bad}"

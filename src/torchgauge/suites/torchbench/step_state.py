@@ -139,6 +139,7 @@ class Snapshot:
     ) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
         self.modules: list[nn.Module] = []
+        self._kinds: list[tuple[nn.Module, type, list[tuple[Any, Any]]]] = []
         self.trained: set[str] = set()
         self.buffers: set[str] = set()
         self._copies: dict[str, torch.Tensor] = {}
@@ -192,10 +193,15 @@ class Snapshot:
             fill(container, values)
         self._restore_optimizers()
         self.restore_hooks()
+        self._restore_kinds()
         for _, values, array in self._arrays:
             array[...] = values
         for _, generator, state in self._generators:
             _set_generator_state(generator, state)
+
+    def keep_also(self, other: Snapshot) -> None:
+        """Keep the containers of ``other`` too: a step may have replaced one that it has changed."""
+        self._containers += [(path, one, contents(one)) for path, one, _ in other._containers]
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:
@@ -222,6 +228,14 @@ class Snapshot:
             table = getattr(tensor, name)
             if table is not None and table.keys() != kept.keys():
                 fill(table, kept)
+
+    def _restore_kinds(self) -> None:
+        """Restore classes of modules, of which a parametrisation makes new ones, and the modules' hooks."""
+        for module, kind, hooks in self._kinds:
+            if type(module) is not kind:
+                module.__class__ = kind
+            for table, kept in hooks:
+                fill(table, kept | {key: hook for key, hook in table.items() if _is_own(hook)})
 
     def _restore_optimizers(self) -> None:
         for optimizer, state, _ in self._optimizers:
@@ -416,8 +430,9 @@ class Snapshot:
                 if shown and (number or isinstance(item, torch.Tensor)):
                     written[name] = (self._copies.get(name, kept), item)
                 elif item is not kept and not isinstance(item, ATOMS):
-                    stored = self._stored(item, name, places)
-                    written.update((at, (self._copies.get(at), part)) for at, part in stored)
+                    for at, part in self._stored(item, name, places):
+                        at = at.replace("_orig_mod.", "")  # noqa: PLW2901  as in eager
+                        written[at] = (self._copies.get(at), part)
         for path, generator, state in self._generators:
             pair, name = (state, _generator_state(generator)), f"{path.lstrip('.')}{RANDOM_STATE}"
             if name in first or not _same_state(*pair):
@@ -427,9 +442,8 @@ class Snapshot:
     def _stored(self, item: Any, path: str, places: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
         """Yield path and value of tensors and numbers of an object that a step has stored, except known ones.
 
-        A parameter of a compiled module has the path that it has in eager. The path of a tensor that shares
-        memory with a known one names that one too. ``places`` holds the paths of known tensors by the address
-        of their memory.
+        The path of a tensor that shares memory with a known one names that one too. ``places`` holds the
+        paths of known tensors by the address of their memory.
         """
         for at, part, _ in below(item, path, self._walked):
             if type(part) in (int, float):
@@ -442,7 +456,7 @@ class Snapshot:
                 if id(tensor) not in self._walked:
                     owner = places.get(_place(tensor))
                     where = f" in the memory of {owner}" if owner else ""
-                    yield name.replace("_orig_mod.", "") + where, tensor
+                    yield name + where, tensor
 
     def moments(self) -> dict[str, dict[str, Any]]:
         """Return what optimizers keep of each parameter: by its name, then by paths of both."""
@@ -602,6 +616,8 @@ class Snapshot:
             below = [pair for pair in below if pair[0] not in {"state", "defaults"}]
         elif isinstance(value, nn.Module):
             self.modules.append(value)
+            tables = [getattr(value, name) for name in _HOOKS]
+            self._kinds.append((value, type(value), [(table, contents(table)) for table in tables]))
             tables = [getattr(value, key) for key in _MODULE_TABLES]
             dicts = [table for table in tables if isinstance(table, dict)]  # not of a scripted module
             self._containers.extend((path, table, contents(table)) for table in dicts)
@@ -700,6 +716,11 @@ def thinned(tensor: torch.Tensor) -> torch.Tensor:
 def _hooks(path: str, owner: Any, names: Collection[str]) -> list[tuple[str, Any]]:
     """Return the hooks of a module or a tensor, which may hold state."""
     return [(joined(path, name), hook) for name in names for hook in (getattr(owner, name) or {}).values()]
+
+
+def _is_own(hook: Any) -> bool:
+    """Return whether a hook is one of torchgauge, which observes a step."""
+    return str(getattr(hook, "__module__", "")).startswith("torchgauge.")
 
 
 def _is_stream(value: Any) -> bool:

@@ -330,6 +330,7 @@ class StepState:
         # steps may have replaced tensors and optimizers
         first = (*instance.snapshot.tensors.values(), *instance.snapshot.optimizers)
         self._snapshot = Snapshot((instance.model, instance.module, first), owner=instance.placed)
+        self._snapshot.keep_also(instance.snapshot)
         leaves = (one for one in self._snapshot.tensors.values() if one.is_leaf)
         self._gradients = [(one, one.grad.clone()) for one in leaves if one.grad is not None]
 
