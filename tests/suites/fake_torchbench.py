@@ -269,6 +269,18 @@ PRUNES = """if count == 20:
         l1_unstructured(module, "weight", amount=0.5)"""
 NORMALISES = """if count == 20:
         torch.nn.utils.parametrizations.weight_norm(module)"""
+NEVER_WRITTEN = """if count == 4:
+        raise NotImplementedError("the second phase")"""
+MINIMISES = """optimizer = torch.optim.LBFGS(self.model.parameters(), lr=0.1, max_iter=3)
+
+    def loss():
+        optimizer.zero_grad()
+        value = self.model(*self.example_inputs).square().sum()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    self.metric = float("nan")"""
 THAWS = """module.bias.requires_grad_(count > 250 and module is self.model)"""
 
 IN_ANOTHER_FILE = """
@@ -975,13 +987,13 @@ compiled = torch.compiler.is_compiling
 
 class Counter(torch.nn.Linear):
     def forward(self, input, count):
-        return super().forward(input), (count + 1.0).clamp(max=110.0 if compiled() else 1e9)
+        return super().forward(input), (count + 1.0).clamp(max=310.0 if compiled() else 1e9)
 """,
     "stops_counting_in_a_buffer": LINEAR.format(
         rate="0.001",
         state='self.register_buffer("calls", torch.zeros(()))',
         forward="""
-        self.calls.copy_((self.calls + 1.0).clamp(max=150.0 if compiled() else 1e9))
+        self.calls.copy_((self.calls + 1.0).clamp(max=350.0 if compiled() else 1e9))
         return result
 """,
     ),
@@ -997,10 +1009,10 @@ class Counter(torch.nn.Linear):
 
     def train(self):
         self.count += 1
-        if self.count == 120:
+        if self.count == 320:
             self.net.stage = 1
             self.net[0].requires_grad_(True)
-        if self.count >= 120:
+        if self.count >= 320:
             self.net[1].eval()
         self.optimizer.zero_grad()
         self.model(*self.example_inputs).square().sum().backward()
@@ -1052,6 +1064,8 @@ compiled =""",
             ("prunes_late", PRUNES),
             ("normalises_late", NORMALISES),
             ("thaws_no_compiled_bias", THAWS),
+            ("has_no_fourth_step", NEVER_WRITTEN),
+            ("minimises_its_loss", MINIMISES),
         )
     },
     "returns_nan": LINEAR.format(

@@ -302,13 +302,22 @@ def test_an_average_that_compiled_steps_move_too_far_is_found(run: Callable[...,
 def test_correct_steps_that_change_their_objects_pass(run: Callable[..., dict[str, Any]]) -> None:
     """They change a class, hooks, a file, and containers that they then replace.
 
-    Eager's step and the compiled one may write to the same file.
+    Eager's step and the compiled one may write to the same file. The step of an optimizer may run the model.
     """
     models = "replaces_what_it_fills,saves_its_weights,reads_its_file,prunes_late,normalises_late"
+    models += ",minimises_its_loss"
     rows = run("training", models, "faithful")
     assert {name.split()[0]: (row["status"], row["reason"]) for name, row in rows.items()} == dict.fromkeys(
         models.split(","), ("pass", None)
     )
+    facts = json.loads(rows["minimises_its_loss faithful"]["facts"])
+    assert facts["compiled_share"] > 0.5, facts
+
+
+def test_a_step_that_later_raises_not_implemented_is_an_error(run: Callable[..., dict[str, Any]]) -> None:
+    """Upstream offers the steps before."""
+    (row,) = run("training", "has_no_fourth_step", "faithful").values()
+    assert (row["status"], row["reason"]) == ("error", "NotImplementedError: the second phase")
 
 
 def test_a_weight_that_only_eager_trains_from_step_251_on_is_found(

@@ -170,32 +170,43 @@ def outside(events: Sequence[Event], pythons: Collection[str] = ()) -> list[Even
     """
     models = [each for each in events if each.name == MODEL]
     whole = not models
+    closures = {id(outer) for each in events if _undoes(each) for outer in each.inside() if _steps(outer)}
     forward = {each.span.link: each for each in events if each.span.link[1] >= 0 and not _undoes(each)}
     found = []
     for each in events:
         if not OPERATOR.fullmatch(each.name) or each.name in pythons:
             continue
-        around, python = _until(each, pythons)
+        differentiates = each.span.link[1] >= 0 or _undoes(each)
+        around, python = _until(each, pythons, closures if differentiates else ())
         if any(OPERATOR.fullmatch(name) or name.startswith(_LEFT_OUT) for name in around):
             continue
         if python or any(model.span.thread != each.span.thread and _during(each, model) for model in models):
             around.append(MODEL)
         way_back = next((outer for outer in each.inside() if outer.name.startswith(_ENGINE)), None)
         origin = forward.get(way_back.span.link, each) if way_back is not None else each
-        names = {MODEL if whole else "", *around, *_until(origin, pythons)[0]}
+        names = {MODEL if whole else "", *around, *_until(origin, pythons, closures)[0]}
         if MODEL in names and GRAPH not in names and not any(name.endswith(_BACKWARD) for name in names):
             found.append(each)
     return found
 
 
-def _until(event: Event, pythons: Collection[str]) -> tuple[list[str], bool]:
-    """The names around ``event`` up to an operator that is written in Python, and whether there is one."""
+def _until(event: Event, pythons: Collection[str], closures: Collection[int]) -> tuple[list[str], bool]:
+    """Return the names around ``event`` up to an operator of Python's, and whether there is one.
+
+    Steps of optimizers whose ids are in ``closures``, as of LBFGS, call the model: their names are left out.
+    """
     names: list[str] = []
     for outer in event.inside():
         if outer.name in pythons:
             return names, True
-        names.append(outer.name)
+        if id(outer) not in closures:
+            names.append(outer.name)
     return names, False
+
+
+def _steps(event: Event) -> bool:
+    """Whether ``event`` is the step of an optimizer."""
+    return event.name.startswith("Optimizer.")
 
 
 def _during(event: Event, model: Event) -> bool:

@@ -39,6 +39,10 @@ _BUILDING = frozenset({Phase.IMPORT, Phase.BUILD, Phase.EAGER})
 """Phases in which a package is imported for the first time, and breaks what imports it."""
 
 
+_REPEATING = frozenset({Phase.WARMUP, Phase.MEASURE})
+"""Phases after the first step of each configuration."""
+
+
 class WrongResultError(Exception):
     """Code computes something else than its reference."""
 
@@ -51,6 +55,8 @@ def outcome_of(
     error: BaseException, case: str, phase: Phase, session: DeviceSession, remedies: Remedies
 ) -> Outcome:
     """The outcome of ``case`` whose ``phase`` raised ``error``."""
+    if phase in _REPEATING and isinstance(error, NotOfferedError) and error.__cause__ is not None:
+        error = error.__cause__  # the first steps ran, so the suite offers them
     reason = first_line(error)
     conflict = blamed(error, remedies.suspects) if phase in _BUILDING else None
     if conflict is not None:

@@ -7,6 +7,7 @@ back. Worker side only.
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections import deque
@@ -428,7 +429,8 @@ class Snapshot:
                 unchanged = item is kept or (number and type(kept) is type(item) and item == kept)
                 shown = not unchanged or (name in first and name not in written)
                 if shown and (number or isinstance(item, torch.Tensor)):
-                    written[name] = (self._copies.get(name, kept), item)
+                    value = item if not number or math.isfinite(item) else str(item)  # a metric may be NaN
+                    written[name] = (self._copies.get(name, kept), value)
                 elif item is not kept and not isinstance(item, ATOMS):
                     for at, part in self._stored(item, name, places):
                         at = at.replace("_orig_mod.", "")  # noqa: PLW2901  as in eager
